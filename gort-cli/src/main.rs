@@ -1,0 +1,3 @@
+//! The `gort` program.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Procedural macros of gort. Use them through the `gort` crate, which re-exports them.

@@ -1,0 +1,5 @@
+//! Goroutines for Rust: the Go scheduler as a library.
+
+mod atomic;
+mod sched;
+mod sys;

@@ -1,0 +1,55 @@
+//! Why a goroutine waits: what dumps, traces and the deadlock report print.
+
+/// What a parked goroutine waits for. The names are Go's where Go has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum WaitReason {
+    Join,
+    ChanSend,
+    ChanReceive,
+    Select,
+    SelectNoCases,
+    Mutex,
+    RwLockRead,
+    RwLockWrite,
+    Condvar,
+    Once,
+    Barrier,
+    WaitGroup,
+    Semaphore,
+    Group,
+    Sleep,
+    Scope,
+    Context,
+    Future,
+    IoRead,
+    IoWrite,
+}
+
+impl WaitReason {
+    /// The text of dumps and traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            WaitReason::Join => "join",
+            WaitReason::ChanSend => "chan send",
+            WaitReason::ChanReceive => "chan receive",
+            WaitReason::Select => "select",
+            WaitReason::SelectNoCases => "select (no cases)",
+            WaitReason::Mutex => "sync.Mutex.Lock",
+            WaitReason::RwLockRead => "sync.RWMutex.RLock",
+            WaitReason::RwLockWrite => "sync.RWMutex.Lock",
+            WaitReason::Condvar => "sync.Cond.Wait",
+            WaitReason::Once => "sync.Once.Do",
+            WaitReason::Barrier => "barrier wait",
+            WaitReason::WaitGroup => "sync.WaitGroup.Wait",
+            WaitReason::Semaphore => "semacquire",
+            WaitReason::Group => "group wait",
+            WaitReason::Sleep => "sleep",
+            WaitReason::Scope => "scope wait",
+            WaitReason::Context => "context wait",
+            WaitReason::Future => "future wait",
+            WaitReason::IoRead => "IO wait (read)",
+            WaitReason::IoWrite => "IO wait (write)",
+        }
+    }
+}

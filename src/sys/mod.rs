@@ -1,0 +1,4 @@
+//! The only place that talks to the operating system. It knows nothing of goroutines.
+
+pub(crate) mod futex;
+pub(crate) mod syscall;
