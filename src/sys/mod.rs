@@ -1,4 +1,13 @@
 //! The only place that talks to the operating system. It knows nothing of goroutines.
 
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+compile_error!(
+    "gort needs Linux on x86-64 with glibc: it switches the thread pointer between glibc's TLS blocks, \
+     sleeps on futexes and polls with epoll"
+);
+
+pub(crate) mod clock;
 pub(crate) mod futex;
+pub(crate) mod mem;
 pub(crate) mod syscall;
+pub(crate) mod thread;

@@ -1,0 +1,105 @@
+//! Memory from the kernel: reserved address space, guard pages, giving pages back.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::syscall::syscall6;
+
+pub(crate) const PAGE: usize = 4096;
+
+/// Linux 6.13 and newer: a page that faults, without a mapping of its own.
+const MADV_GUARD_INSTALL: usize = 102;
+
+static GUARD_BY_MPROTECT: AtomicBool = AtomicBool::new(false);
+
+fn check(result: isize) -> io::Result<usize> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// Reserves zeroed memory that costs nothing until it is touched.
+pub(crate) fn reserve(size: usize) -> io::Result<usize> {
+    // SAFETY: a new anonymous mapping at a place the kernel chooses.
+    let start = check(unsafe {
+        syscall6(
+            libc::SYS_mmap,
+            0,
+            size,
+            (libc::PROT_READ | libc::PROT_WRITE) as usize,
+            (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize,
+            usize::MAX,
+            0,
+        )
+    })
+    .map_err(|e| explain(e, size))?;
+    // A huge page would make every stack in it resident. Old kernels without the option need no telling.
+    // SAFETY: advice on our own mapping.
+    unsafe { syscall6(libc::SYS_madvise, start, size, libc::MADV_NOHUGEPAGE as usize, 0, 0, 0) };
+    Ok(start)
+}
+
+/// Unmaps what [`reserve`] mapped.
+///
+/// # Safety
+/// Nobody uses the memory any more.
+pub(crate) unsafe fn release(start: usize, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { syscall6(libc::SYS_munmap, start, size, 0, 0, 0, 0) };
+}
+
+/// Makes any access to `[start, start + size)` fault.
+///
+/// # Safety
+/// Nobody uses that memory.
+pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
+    if !GUARD_BY_MPROTECT.load(Ordering::Relaxed) {
+        // SAFETY: the caller's promise.
+        match check(unsafe { syscall6(libc::SYS_madvise, start, size, MADV_GUARD_INSTALL, 0, 0, 0) }) {
+            Ok(_) => return Ok(()),
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+                GUARD_BY_MPROTECT.store(true, Ordering::Relaxed);
+            }
+            Err(e) => return Err(explain(e, size)),
+        }
+    }
+    // SAFETY: the caller's promise.
+    check(unsafe { syscall6(libc::SYS_mprotect, start, size, libc::PROT_NONE as usize, 0, 0, 0) })
+        .map(drop)
+        .map_err(|e| explain(e, size))
+}
+
+/// Whether guards cost a mapping each (a kernel before 6.13), which `vm.max_map_count` limits.
+pub(crate) fn guards_cost_mappings() -> bool {
+    GUARD_BY_MPROTECT.load(Ordering::Relaxed)
+}
+
+/// Makes [`guard`] use mprotect from now on, as on a kernel before 6.13.
+pub(crate) fn guard_by_mprotect() {
+    GUARD_BY_MPROTECT.store(true, Ordering::Relaxed);
+}
+
+/// Gives the pages of `[start, start + size)` back to the kernel; they read as zeroes afterwards.
+///
+/// # Safety
+/// Nobody needs what is in them.
+pub(crate) unsafe fn discard(start: usize, size: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { syscall6(libc::SYS_madvise, start, size, libc::MADV_DONTNEED as usize, 0, 0, 0) };
+}
+
+/// Says which limit the kernel ran into.
+fn explain(error: io::Error, size: usize) -> io::Error {
+    if error.raw_os_error() != Some(libc::ENOMEM) {
+        return error;
+    }
+    let limit = if guards_cost_mappings() {
+        "the number of memory mappings is limited by the sysctl vm.max_map_count (guard pages need one mapping \
+         each on this kernel; Linux 6.13 and newer need none)"
+    } else {
+        "check the address-space limit (ulimit -v), the sysctl vm.overcommit_memory, and the memory limit of \
+         the cgroup"
+    };
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!("the kernel refused {} KiB for goroutine stacks: {limit}", size >> 10),
+    )
+}

@@ -1,0 +1,380 @@
+//! Where glibc keeps what a TLS block needs.
+//!
+//! Three sources, none of them a constant in this file: symbols that the dynamic loader and libc export for
+//! themselves and for debuggers (`_dl_allocate_tls`, `_thread_db_*`), the program headers of the loaded
+//! modules, and a probe thread with a stack of known place and size, in whose descriptor we look for it.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
+
+use super::register;
+use crate::sys::syscall::syscall6;
+
+/// What a new block needs to know. Offsets are relative to the thread pointer; negative ones lie in static TLS.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Bytes of `struct pthread`, at and above the thread pointer.
+    pub(crate) above: usize,
+    /// Bytes of static TLS that the loaded modules use, below the thread pointer.
+    pub(crate) below: usize,
+    /// Alignment of the thread pointer.
+    pub(crate) align: usize,
+    pub(super) tid: usize,
+    pub(super) list: usize,
+    pub(super) stack_address: usize,
+    pub(super) stack_size: usize,
+    pub(super) robust_head: usize,
+    pub(super) robust_futex_offset: isize,
+    pub(super) resolver_state: usize,
+    pub(super) resolver_pointer: isize,
+    pub(super) errno: isize,
+    pub(super) rseq: Option<isize>,
+    pub(super) key_data: KeyData,
+    pub(super) modules: Vec<Module>,
+    /// All modules that have thread-locals have them in static TLS,
+    pub(super) all_static: bool,
+    /// as of this generation of the loader's module table.
+    pub(super) generation: usize,
+    pub(super) functions: Functions,
+}
+
+/// One loaded module's part of static TLS.
+#[derive(Debug, Clone)]
+pub(super) struct Module {
+    /// Its block starts at thread pointer minus this.
+    pub(super) offset: usize,
+    pub(super) image: usize,
+    pub(super) image_size: usize,
+    pub(super) size: usize,
+    /// libc's own variables (malloc's cache, locale) stay with a block when a new goroutine takes it over.
+    pub(super) is_libc: bool,
+}
+
+/// Where `pthread_setspecific` values live: a first block of keys inside the descriptor, and the table of
+/// all keys with their destructors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyData {
+    pub(super) specific: usize,
+    pub(super) entry_size: usize,
+    pub(super) entry_value: usize,
+    pub(super) keys_per_block: usize,
+    pub(super) blocks: usize,
+    /// The byte that says that a value was ever set; without it every block is looked at.
+    pub(super) used: Option<usize>,
+    pub(super) key_table: usize,
+    pub(super) key_size: usize,
+    pub(super) key_destructor: usize,
+}
+
+/// The loader's functions, found by name at run time because they are not part of the link-time interface.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Functions {
+    pub(super) allocate: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
+    pub(super) deallocate: unsafe extern "C" fn(*mut c_void, bool),
+    pub(super) call_destructors: unsafe extern "C" fn(),
+    pub(super) ctype_init: unsafe extern "C" fn(),
+}
+
+/// Looks everything up. The error names what is missing.
+pub(super) fn find() -> Result<Layout, String> {
+    register::init();
+    let functions = Functions {
+        // SAFETY: these are the types of the functions of these names in glibc.
+        allocate: unsafe { std::mem::transmute::<usize, _>(symbol(c"_dl_allocate_tls")?) },
+        // SAFETY: as above.
+        deallocate: unsafe { std::mem::transmute::<usize, _>(symbol(c"_dl_deallocate_tls")?) },
+        // SAFETY: as above.
+        call_destructors: unsafe {
+            std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?)
+        },
+        // SAFETY: as above.
+        ctype_init: unsafe {
+            std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?)
+        },
+    };
+    let (static_size, static_align) = static_info()?;
+    let rseq = rseq_offset();
+    let size_of_pthread = debugger_size(c"_thread_db_sizeof_pthread")?;
+    let align = static_align.max(64);
+    let above = rseq.map_or(0, |(offset, size)| offset + size as isize).max(size_of_pthread as isize);
+    let above = (above as usize).next_multiple_of(align);
+    let tid = debugger_offset(c"_thread_db_pthread_tid")?;
+    let list = debugger_offset(c"_thread_db_pthread_list")?;
+    let mut key_data = find_key_data()?;
+    let resolver_symbol = symbol(c"__resp")? as isize - register::current() as isize;
+
+    let probed = probe(size_of_pthread, resolver_symbol, key_data.specific + key_data.blocks * 8)?;
+    key_data.used = probed.keys_used;
+    if probed.tid != tid {
+        return Err("the thread id is not where glibc's debugger interface says".into());
+    }
+    let (modules, all_static) = modules(static_size, probed.errno)?;
+    // SAFETY: the TCB holds the thread vector, whose first word is the generation.
+    let generation = unsafe { **((register::current() + super::block::tcb::DTV) as *const *const usize) };
+    let below = modules.iter().map(|m| m.offset).max().unwrap_or(0);
+    let below = below.max(rseq.map_or(0, |(offset, _)| (-offset).max(0) as usize)).next_multiple_of(align);
+    Ok(Layout {
+        above,
+        below,
+        align,
+        tid,
+        list,
+        stack_address: probed.stack_address,
+        stack_size: probed.stack_size,
+        robust_head: probed.robust_head,
+        robust_futex_offset: probed.robust_futex_offset,
+        resolver_state: probed.resolver_state,
+        resolver_pointer: resolver_symbol,
+        errno: probed.errno,
+        rseq: rseq.map(|(offset, _)| offset),
+        key_data,
+        modules,
+        all_static,
+        generation,
+        functions,
+    })
+}
+
+fn symbol(name: &CStr) -> Result<usize, String> {
+    // SAFETY: the name is a C string; looking up a symbol has no other precondition.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if address.is_null() {
+        return Err(format!(
+            "the C library does not export `{}` (glibc 2.34 or newer, dynamically linked, is needed)",
+            name.to_string_lossy()
+        ));
+    }
+    Ok(address as usize)
+}
+
+fn static_info() -> Result<(usize, usize), String> {
+    type Info = unsafe extern "C" fn(*mut usize, *mut usize);
+    // SAFETY: this is the type of the function of that name in glibc.
+    let info: Info = unsafe { std::mem::transmute::<usize, Info>(symbol(c"_dl_get_tls_static_info")?) };
+    let (mut size, mut align) = (0, 0);
+    // SAFETY: it writes two words.
+    unsafe { info(&mut size, &mut align) };
+    if !align.is_power_of_two() || align > 4096 || size == 0 {
+        return Err(format!("implausible static TLS: size {size}, alignment {align}"));
+    }
+    Ok((size, align))
+}
+
+/// `_thread_db_sizeof_*`: one 32-bit number.
+fn debugger_size(name: &CStr) -> Result<usize, String> {
+    // SAFETY: glibc's debugger interface defines these as uint32_t.
+    Ok(unsafe { *(symbol(name)? as *const u32) } as usize)
+}
+
+/// `_thread_db_<struct>_<field>`: size in bits, count, offset.
+fn debugger_field(name: &CStr) -> Result<[u32; 3], String> {
+    // SAFETY: glibc's debugger interface defines these as uint32_t[3].
+    Ok(unsafe { *(symbol(name)? as *const [u32; 3]) })
+}
+
+fn debugger_offset(name: &CStr) -> Result<usize, String> {
+    Ok(debugger_field(name)?[2] as usize)
+}
+
+fn find_key_data() -> Result<KeyData, String> {
+    let specific = debugger_offset(c"_thread_db_pthread_specific")?;
+    // SAFETY: a plain query.
+    let max_keys = unsafe { libc::sysconf(libc::_SC_THREAD_KEYS_MAX) };
+    let level2 = debugger_field(c"_thread_db_pthread_key_data_level2_data")?;
+    let data = KeyData {
+        specific,
+        blocks: max_keys.max(0) as usize / (level2[1] as usize).max(1),
+        used: None,
+        entry_size: debugger_size(c"_thread_db_sizeof_pthread_key_data")?,
+        entry_value: debugger_offset(c"_thread_db_pthread_key_data_data")?,
+        keys_per_block: level2[1] as usize,
+        key_table: symbol(c"__pthread_keys")?,
+        key_size: debugger_size(c"_thread_db_sizeof_pthread_key_struct")?,
+        key_destructor: debugger_offset(c"_thread_db_pthread_key_struct_destr")?,
+    };
+    if data.blocks == 0 || data.keys_per_block == 0 || data.entry_size != 16 || data.key_size != 16 {
+        return Err(format!("implausible pthread key tables: {data:?}"));
+    }
+    Ok(data)
+}
+
+/// Offset and size of the restartable-sequences area, if this glibc has one.
+fn rseq_offset() -> Option<(isize, usize)> {
+    let offset = symbol(c"__rseq_offset").ok()?;
+    // SAFETY: glibc defines it as ptrdiff_t. The area's ABI has at least 32 bytes.
+    Some((unsafe { *(offset as *const isize) }, 32))
+}
+
+/// The modules in static TLS, and whether there are no others.
+fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), String> {
+    struct Found {
+        tp: usize,
+        static_size: usize,
+        errno: isize,
+        list: Vec<Module>,
+        all_static: bool,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid record, and `data` is our `Found`.
+        let (info, found) = unsafe { (&*info, &mut *data.cast::<Found>()) };
+        if info.dlpi_tls_modid == 0 {
+            return 0;
+        }
+        // SAFETY: the headers of a loaded module stay mapped during the call.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let data = info.dlpi_tls_data as usize;
+        let is_static = data != 0 && data < found.tp && found.tp - data <= found.static_size;
+        found.all_static &= is_static;
+        if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS)
+            && is_static
+        {
+            let offset = found.tp - data;
+            let errno_inside =
+                -found.errno as usize <= offset && (-found.errno as usize) + tls.p_memsz as usize > offset;
+            found.list.push(Module {
+                offset,
+                image: (info.dlpi_addr + tls.p_vaddr) as usize,
+                image_size: tls.p_filesz as usize,
+                size: tls.p_memsz as usize,
+                is_libc: found.errno < 0 && errno_inside,
+            });
+        }
+        0
+    }
+    let mut found = Found { tp: register::current(), static_size, errno, list: Vec::new(), all_static: true };
+    // SAFETY: the callback matches the type and `found` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    if !found.list.iter().any(|m| m.is_libc) {
+        return Err("libc's thread-local storage was not found".into());
+    }
+    Ok((found.list, found.all_static))
+}
+
+/// What the probe thread saw of itself.
+#[derive(Default, Clone)]
+struct Probed {
+    tid: usize,
+    stack_address: usize,
+    stack_size: usize,
+    robust_head: usize,
+    robust_futex_offset: isize,
+    resolver_state: usize,
+    errno: isize,
+    keys_used: Option<usize>,
+}
+
+struct ProbeInput {
+    after_key_blocks: usize,
+    size_of_pthread: usize,
+    resolver_symbol: isize,
+    stack: usize,
+    stack_size: usize,
+    result: Result<Probed, String>,
+}
+
+/// Runs a thread on a stack that we know and finds the stack's address and size, the thread id, the robust
+/// list and the resolver state in its descriptor.
+fn probe(size_of_pthread: usize, resolver_symbol: isize, after_key_blocks: usize) -> Result<Probed, String> {
+    const STACK: usize = 256 << 10;
+    let mut stack = vec![0u8; STACK + 4096];
+    let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
+    let mut input = ProbeInput {
+        after_key_blocks,
+        size_of_pthread,
+        resolver_symbol,
+        stack: base,
+        stack_size: STACK,
+        result: Err("the probe thread did not run".into()),
+    };
+    // SAFETY: the attributes are initialised before use and destroyed after; the stack and the input live
+    // until the thread has been joined.
+    let code = unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setstack(&mut attributes, base as *mut c_void, STACK);
+        let mut thread = 0;
+        let code =
+            libc::pthread_create(&mut thread, &attributes, probe_main, (&raw mut input).cast::<c_void>());
+        if code == 0 {
+            libc::pthread_join(thread, ptr::null_mut());
+        }
+        libc::pthread_attr_destroy(&mut attributes);
+        code
+    };
+    if code != 0 {
+        return Err(format!("could not start a probe thread: {}", std::io::Error::from_raw_os_error(code)));
+    }
+    input.result
+}
+
+extern "C" fn probe_main(input: *mut c_void) -> *mut c_void {
+    // SAFETY: `probe` passes its input and waits for this thread.
+    let input = unsafe { &mut *input.cast::<ProbeInput>() };
+    input.result = look_at_own_descriptor(input);
+    ptr::null_mut()
+}
+
+fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
+    let tp = register::current();
+    // SAFETY: the descriptor of this thread spans that many readable bytes.
+    let words = unsafe { std::slice::from_raw_parts(tp as *const usize, input.size_of_pthread / 8) };
+    let stack_word = words
+        .windows(2)
+        .position(|pair| pair[0] == input.stack && pair[1] == input.stack_size)
+        .ok_or("the stack's address was not found in the thread descriptor")?;
+
+    // SAFETY: gettid has no preconditions.
+    let own_tid = unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) } as u32;
+    let tid = (0..input.size_of_pthread / 4)
+        // SAFETY: within the descriptor.
+        .find(|i| unsafe { *((tp + i * 4) as *const u32) } == own_tid)
+        .ok_or("the thread id was not found in the thread descriptor")?;
+
+    let (mut head, mut length) = (0usize, 0usize);
+    // SAFETY: the kernel writes the two words.
+    unsafe {
+        syscall6(libc::SYS_get_robust_list, 0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0)
+    };
+    if head <= tp || head + 24 > tp + input.size_of_pthread {
+        return Err("the robust-mutex list is not in the thread descriptor".into());
+    }
+    // SAFETY: `struct robust_list_head` is: list, futex_offset, list_op_pending.
+    let robust_futex_offset = unsafe { *((head + 8) as *const isize) };
+
+    // SAFETY: `__resp` is a pointer variable in libc's static TLS.
+    let resolver_state = unsafe { *((tp as isize + input.resolver_symbol) as *const usize) };
+    if resolver_state <= tp || resolver_state >= tp + input.size_of_pthread {
+        return Err("the resolver state is not in the thread descriptor".into());
+    }
+    // SAFETY: errno has an address in every thread.
+    let errno = unsafe { libc::__errno_location() } as isize - tp as isize;
+    Ok(Probed {
+        tid: tid * 4,
+        stack_address: stack_word * 8,
+        stack_size: stack_word * 8 + 8,
+        robust_head: head - tp,
+        robust_futex_offset,
+        resolver_state: resolver_state - tp,
+        errno,
+        keys_used: becomes_true_when_a_key_is_set(tp + input.after_key_blocks)
+            .then_some(input.after_key_blocks),
+    })
+}
+
+/// Whether the byte at `address` is where this thread notes that it uses pthread keys.
+fn becomes_true_when_a_key_is_set(address: usize) -> bool {
+    let byte = address as *const u8;
+    let mut key = 0;
+    // SAFETY: the byte lies in this thread's descriptor; the key is ours.
+    unsafe {
+        let before = byte.read_volatile();
+        if before != 0 || libc::pthread_key_create(&mut key, None) != 0 {
+            return false;
+        }
+        libc::pthread_setspecific(key, byte.cast());
+        let after = byte.read_volatile();
+        libc::pthread_setspecific(key, ptr::null());
+        libc::pthread_key_delete(key);
+        after == 1
+    }
+}
