@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::section::{self, Section};
 use crate::sys::futex;
 
 const FREE: u32 = 0;
@@ -76,21 +77,34 @@ impl<T> Lock<T> {
         Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Takes the lock, with preemption off until the guard is dropped.
+    /// Takes the lock, for code that may run anywhere: a goroutine enters the runtime first and leaves it when
+    /// the guard is dropped.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let section = section::enter();
         self.raw.lock();
-        Guard { lock: self }
+        Guard { lock: self, _section: section }
+    }
+
+    /// Takes the lock, for code that is inside the runtime already: on g0, or in a section, or on a thread of
+    /// the runtime's own.
+    #[inline]
+    pub(crate) fn lock_inside(&self) -> Guard<'_, T> {
+        self.raw.lock();
+        Guard { lock: self, _section: None }
     }
 }
 
 /// Access to the value of a [`Lock`].
 pub(crate) struct Guard<'a, T> {
     lock: &'a Lock<T>,
+    // Dropped after the lock was released in `drop`: leaving the runtime may switch.
+    _section: Option<Section>,
 }
 
 impl<T> Deref for Guard<'_, T> {
     type Target = T;
+    #[inline]
     fn deref(&self) -> &T {
         // SAFETY: the guard holds the lock.
         unsafe { &*self.lock.value.get() }
@@ -98,6 +112,7 @@ impl<T> Deref for Guard<'_, T> {
 }
 
 impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard holds the lock.
         unsafe { &mut *self.lock.value.get() }

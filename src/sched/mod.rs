@@ -1,6 +1,33 @@
-//! The scheduler: goroutines (G), OS threads (M), processors (P).
+//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
+pub(crate) mod boot;
+mod find;
+pub(crate) mod g;
+pub(crate) mod glist;
+pub(crate) mod global;
+mod idle;
 pub(crate) mod lock;
+pub(crate) mod locked;
+pub(crate) mod m;
 pub(crate) mod note;
+pub(crate) mod p;
+pub(crate) mod park;
+mod parkword;
+pub(crate) mod procs;
 pub(crate) mod reason;
+mod runq;
+mod schedule;
+pub(crate) mod section;
+pub(crate) mod spawn;
+mod status;
+mod steal;
+mod steward;
 pub(crate) mod waiter;
+mod wake;
+
+/// A runtime bug: says where and what, and aborts.
+#[cold]
+pub(crate) fn throw(place: &str, what: std::fmt::Arguments<'_>) -> ! {
+    eprintln!("gort: {place}: {what}");
+    std::process::abort()
+}

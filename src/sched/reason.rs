@@ -52,4 +52,43 @@ impl WaitReason {
             WaitReason::IoWrite => "IO wait (write)",
         }
     }
+
+    /// From the number that a G stores.
+    pub(crate) fn from_u8(value: u8) -> WaitReason {
+        const ALL: [WaitReason; WaitReason::IoWrite as usize + 1] = [
+            WaitReason::Join,
+            WaitReason::ChanSend,
+            WaitReason::ChanReceive,
+            WaitReason::Select,
+            WaitReason::SelectNoCases,
+            WaitReason::Mutex,
+            WaitReason::RwLockRead,
+            WaitReason::RwLockWrite,
+            WaitReason::Condvar,
+            WaitReason::Once,
+            WaitReason::Barrier,
+            WaitReason::WaitGroup,
+            WaitReason::Semaphore,
+            WaitReason::Group,
+            WaitReason::Sleep,
+            WaitReason::Scope,
+            WaitReason::Context,
+            WaitReason::Future,
+            WaitReason::IoRead,
+            WaitReason::IoWrite,
+        ];
+        ALL[usize::from(value)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WaitReason;
+
+    #[test]
+    fn numbers_and_reasons_agree() {
+        for value in 0..=WaitReason::IoWrite as u8 {
+            assert_eq!(WaitReason::from_u8(value) as u8, value);
+        }
+    }
 }

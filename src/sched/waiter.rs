@@ -11,50 +11,107 @@
 //! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`] between them: the
 //!    first to claim it, and nobody else, calls `ready`.
 
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use super::g::G;
+use super::note::Note;
+use super::reason::WaitReason;
+use super::{park, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
-use crate::sched::note::Note;
-use crate::sched::reason::WaitReason;
 
-/// A goroutine or a foreign thread that waits or is about to.
+/// A goroutine or a foreign thread that waits or is about to. A tagged pointer: Notes have the lowest bit set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter(usize);
 
+const NOTE: usize = 1;
+
 impl Waiter {
     /// The caller itself. Stays valid for the whole life of the goroutine or thread.
+    #[inline]
     pub(crate) fn current() -> Waiter {
-        Waiter(std::ptr::from_ref(foreign_note()) as usize)
+        match section::current() {
+            Some(g) => Waiter(std::ptr::from_ref(g) as usize),
+            None => Waiter(std::ptr::from_ref(foreign_note()) as usize | NOTE),
+        }
     }
 
     /// Ends the wait. Exactly one call for each park. Never blocks, allocates nothing.
+    #[inline]
     pub(crate) fn ready(self) {
-        // SAFETY: Notes of foreign threads are never freed.
-        unsafe { (*(self.0 as *const Note)).set() }
+        if self.0 & NOTE == 0 {
+            // SAFETY: an untagged Waiter was made from a G, and Gs are never unmapped.
+            let g: &'static G = unsafe { &*(self.0 as *const G) };
+            if g.park.notify() {
+                wake::make_runnable(g);
+            }
+        } else {
+            // SAFETY: a tagged Waiter was made from a Note; Notes of foreign threads are never freed.
+            unsafe { (*((self.0 & !NOTE) as *const Note)).set() }
+        }
+    }
+
+    /// As a number, for packed words: never 0 or 1, even for a goroutine.
+    pub(crate) fn to_word(self) -> usize {
+        self.0
+    }
+
+    /// The Waiter of a number that `to_word` returned.
+    pub(crate) fn from_word(word: usize) -> Waiter {
+        Waiter(word)
     }
 }
 
+/// The Note of the calling foreign thread. When the thread ends, the Note goes to a pool, not back to the
+/// allocator: a waker may still be about to use its address for a futex wake.
 fn foreign_note() -> &'static Note {
-    thread_local!(static NOTE: &'static Note = Box::leak(Box::new(Note::new())));
-    NOTE.with(|n| *n)
+    struct Own(&'static Note);
+    impl Drop for Own {
+        fn drop(&mut self) {
+            POOL.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+        }
+    }
+    static POOL: Mutex<Vec<&'static Note>> = Mutex::new(Vec::new());
+    fn get() -> &'static Note {
+        let pooled = POOL.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        pooled.unwrap_or_else(|| Box::leak(Box::new(Note::new())))
+    }
+    thread_local! {
+        static KEPT: Cell<Option<&'static Note>> = const { Cell::new(None) };
+        static OWN: Own = Own(get());
+    }
+    if let Some(note) = KEPT.get() {
+        return note;
+    }
+    // In a thread-local destructor `OWN` may be gone already: then this thread keeps a Note for good.
+    let note = OWN.try_with(|own| own.0).unwrap_or_else(|_| get());
+    KEPT.set(Some(note));
+    note
 }
 
 /// Blocks the caller until somebody calls `ready` on its [`Waiter`]. `object` is the address of what it
 /// waits for (the channel, the lock), for the reports.
+#[inline]
 pub(crate) fn park(reason: WaitReason, object: usize) {
-    let _ = (reason, object);
-    foreign_note().wait();
+    match section::current() {
+        Some(g) => park::park_goroutine(g, reason, object),
+        None => foreign_note().wait(),
+    }
 }
 
 /// As [`park`], but wakes up by itself at `deadline`. The caller must resolve the race between the two (see
 /// [`Wait::park_until`], the only user).
 fn park_until(reason: WaitReason, object: usize, deadline: Instant, wait: &Wait) {
-    let _ = (reason, object);
-    if !foreign_note().wait_until(Some(deadline)) {
-        if wait.try_claim(TIMED_OUT) {
-            return;
+    match section::current() {
+        Some(g) => park::park_goroutine_until(g, reason, object, deadline, wait),
+        None => {
+            if foreign_note().wait_until(Some(deadline)) || wait.try_claim(TIMED_OUT) {
+                return;
+            }
+            // Somebody claimed the wait and is about to call ready.
+            foreign_note().wait();
         }
-        foreign_note().wait();
     }
 }
 

@@ -1,0 +1,118 @@
+//! Starting a goroutine with a name or another stack size.
+
+use std::io;
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::join::{self, JoinHandle};
+use super::scope::{Scope, ScopedJoinHandle};
+use crate::sched::spawn::Spec;
+use crate::stack::size::SizeClass;
+
+/// Configures a goroutine before it starts, as `std::thread::Builder` does for threads.
+///
+/// ```
+/// let handle = gort::Builder::new()
+///     .name("parser".into())
+///     .stack_size(1 << 20)
+///     .spawn(|| "done")
+///     .unwrap();
+/// assert_eq!(handle.join().unwrap(), "done");
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "a goroutine starts with `spawn`"]
+pub struct Builder {
+    name: Option<String>,
+    stack_size: Option<usize>,
+}
+
+impl Builder {
+    /// The defaults: no name, 256 KiB of address space for the stack.
+    pub fn new() -> Builder {
+        Builder::default()
+    }
+
+    /// The name, for panic messages, dumps and traces.
+    pub fn name(mut self, name: String) -> Builder {
+        self.name = Some(name);
+        self
+    }
+
+    /// The stack that the goroutine can use, at least. Only pages that are touched cost memory.
+    ///
+    /// From 16 KiB (what is smaller counts as 16 KiB) to 64 MiB.
+    pub fn stack_size(mut self, bytes: usize) -> Builder {
+        self.stack_size = Some(bytes);
+        self
+    }
+
+    fn parts(self, private_tls: bool, site: &'static Location<'static>) -> io::Result<(Spec, Option<Arc<str>>)> {
+        let class = match self.stack_size {
+            Some(bytes) => SizeClass::for_stack(bytes)?,
+            None => SizeClass::DEFAULT,
+        };
+        Ok((Spec { class, private_tls, site }, self.name.map(Arc::from)))
+    }
+
+    /// Starts a goroutine.
+    ///
+    /// # Errors
+    /// If the stack size is more than 64 MiB, or if memory, address space or mappings are exhausted: the error
+    /// says which limit it was.
+    #[track_caller]
+    pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (spec, name) = self.parts(true, Location::caller())?;
+        // SAFETY: everything is 'static.
+        unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
+    }
+
+    /// Starts a goroutine inside a [`scope`](crate::scope), with this configuration.
+    ///
+    /// # Errors
+    /// As [`spawn`](Builder::spawn).
+    #[track_caller]
+    pub fn spawn_scoped<'scope, 'env, F, T>(
+        self,
+        scope: &'scope Scope<'scope, 'env>,
+        f: F,
+    ) -> io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        let (spec, name) = self.parts(true, Location::caller())?;
+        // SAFETY: the scope does not end before the goroutine has, and its packet is gone.
+        unsafe { join::start(&spec, name, Some(scope.data()), f) }.map(ScopedJoinHandle::new)
+    }
+
+    /// Starts a goroutine that uses the thread-local storage of whatever OS thread it runs on: faster to
+    /// switch to and smaller, but no longer a thread to its code.
+    ///
+    /// # Errors
+    /// As [`spawn`](Builder::spawn).
+    ///
+    /// # Safety
+    /// No reference to a thread-local, and no state kept in one (a panic that is unwinding, a lock that
+    /// remembers its thread, errno), may be used across a point where the goroutine can stop: any call into
+    /// gort. The code must not block inside a `Drop` while it unwinds.
+    ///
+    /// ```
+    /// // SAFETY: the closure uses no thread-local.
+    /// let handle = unsafe { gort::Builder::new().spawn_shared_tls(|| 1 + 1) }.unwrap();
+    /// assert_eq!(handle.join().unwrap(), 2);
+    /// ```
+    #[track_caller]
+    pub unsafe fn spawn_shared_tls<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (spec, name) = self.parts(false, Location::caller())?;
+        // SAFETY: everything is 'static; the caller vouches for thread-locals.
+        unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
+    }
+}

@@ -1,0 +1,54 @@
+//! Who am I.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::sched::section;
+
+/// A goroutine's id and name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Goroutine {
+    id: u64,
+    name: Option<Arc<str>>,
+}
+
+impl Goroutine {
+    pub(super) fn new(id: u64, name: Option<Arc<str>>) -> Goroutine {
+        Goroutine { id, name }
+    }
+
+    /// Unique in this process and never reused. 0 for an OS thread that is not a goroutine.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The name given to [`Builder::name`](crate::Builder::name).
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+}
+
+impl std::fmt::Debug for Goroutine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Goroutine").field("id", &self.id).field("name", &self.name()).finish()
+    }
+}
+
+/// The goroutine that calls. On an OS thread outside of gort the id is 0 and the name is the thread's.
+///
+/// ```
+/// let handle = gort::Builder::new().name("reader".into()).spawn(|| gort::current()).unwrap();
+/// let id = handle.id();
+/// let seen = handle.join().unwrap();
+/// assert_eq!((seen.id(), seen.name()), (id, Some("reader")));
+/// ```
+pub fn current() -> Goroutine {
+    match section::current() {
+        Some(g) => {
+            // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine.
+            let info = unsafe { g.info.load(Ordering::Relaxed).as_ref() };
+            Goroutine::new(g.id(), info.and_then(|info| info.name.clone()))
+        }
+        None => Goroutine::new(0, std::thread::current().name().map(Arc::from)),
+    }
+}

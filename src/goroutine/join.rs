@@ -1,0 +1,178 @@
+//! The packet that a goroutine and its handle share, and the handle.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::current::Goroutine;
+use super::joinword::JoinWord;
+use super::scope::ScopeData;
+use crate::sched::g::Info;
+use crate::sched::reason::WaitReason;
+use crate::sched::spawn::{self, Body, Spec};
+use crate::sched::throw;
+use crate::sched::waiter::{Waiter, park};
+
+/// What a goroutine left behind.
+pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send + 'static>>;
+
+pub(super) struct Packet<T> {
+    info: Info,
+    id: AtomicU64,
+    join: JoinWord,
+    scope: Option<Arc<ScopeData>>,
+    result: UnsafeCell<Option<Outcome<T>>>,
+}
+
+// SAFETY: the goroutine writes the result before `finish`, the joiner takes it after it saw `finish`.
+unsafe impl<T: Send> Sync for Packet<T> {}
+
+impl<T> Drop for Packet<T> {
+    fn drop(&mut self) {
+        let result = self.result.get_mut();
+        let panicked = matches!(result, Some(Err(_)));
+        drop_result(result);
+        if let Some(scope) = &self.scope {
+            scope.one_ended(panicked);
+        }
+    }
+}
+
+/// Drops a result that nobody took. As with threads, a panic in that drop has no place to go.
+fn drop_result<T>(result: &mut Option<Outcome<T>>) {
+    if result.is_some() && catch_unwind(AssertUnwindSafe(|| *result = None)).is_err() {
+        throw("goroutine", format_args!("the drop of a goroutine's result panicked"));
+    }
+}
+
+/// The goroutine's side.
+struct Work<F, T> {
+    f: Option<F>,
+    packet: Arc<Packet<T>>,
+}
+
+impl<F: FnOnce() -> T, T> Body for Work<F, T> {
+    fn run(&mut self) {
+        let Some(f) = self.f.take() else { return };
+        let result = catch_unwind(AssertUnwindSafe(f));
+        // SAFETY: the joiner reads only after `finish`.
+        let place = unsafe { &mut *self.packet.result.get() };
+        *place = Some(result);
+        // Nobody will ask for it: drop it while the thread-locals are still there. A panic in a scope is
+        // remembered by the packet's own drop.
+        if Arc::strong_count(&self.packet) == 1 && self.packet.scope.is_none() {
+            drop_result(place);
+        }
+    }
+
+    fn finish(self) {
+        if let Some(joiner) = self.packet.join.finish() {
+            Waiter::from_word(joiner).ready();
+        }
+    }
+}
+
+/// Starts `f` as a goroutine.
+///
+/// # Safety
+/// As `sched::spawn::launch`: what `f` and `T` borrow outlives the goroutine, and the packet.
+pub(super) unsafe fn start<F, T>(
+    spec: &Spec,
+    name: Option<Arc<str>>,
+    scope: Option<Arc<ScopeData>>,
+    f: F,
+) -> io::Result<JoinInner<T>>
+where
+    F: FnOnce() -> T,
+{
+    let packet = Arc::new(Packet {
+        info: Info { name },
+        id: AtomicU64::new(0),
+        join: JoinWord::new(),
+        scope,
+        result: UnsafeCell::new(None),
+    });
+    if let Some(scope) = &packet.scope {
+        scope.one_started();
+    }
+    let info: *const Info = &packet.info;
+    let work = Work { f: Some(f), packet: packet.clone() };
+    // SAFETY: the caller vouches for the lifetimes; the packet, and with it the info, lives until `finish` at
+    // least, because `Work` holds it.
+    let id = unsafe { spawn::launch(spec, info, work) }?;
+    packet.id.store(id, Ordering::Relaxed);
+    Ok(JoinInner { packet })
+}
+
+/// The joiner's side, for handles of both kinds.
+pub(super) struct JoinInner<T> {
+    packet: Arc<Packet<T>>,
+}
+
+impl<T> JoinInner<T> {
+    pub(super) fn join(self) -> Outcome<T> {
+        let waiter = Waiter::current();
+        if !self.packet.join.is_done() && self.packet.join.wait(waiter.to_word()) {
+            park(WaitReason::Join, Arc::as_ptr(&self.packet) as usize);
+        }
+        // SAFETY: the goroutine has finished, so the result is stored and ours.
+        match unsafe { (*self.packet.result.get()).take() } {
+            Some(result) => result,
+            None => throw("join", format_args!("a finished goroutine has no result")),
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.packet.join.is_done()
+    }
+
+    pub(super) fn goroutine(&self) -> Goroutine {
+        Goroutine::new(self.packet.id.load(Ordering::Relaxed), self.packet.info.name.clone())
+    }
+}
+
+/// Owns the result of a goroutine, as `std::thread::JoinHandle` does of a thread's. Dropping it detaches the
+/// goroutine.
+pub struct JoinHandle<T>(pub(super) JoinInner<T>);
+
+impl<T> JoinHandle<T> {
+    /// Waits for the goroutine to end and returns its result, or what it panicked with. From a goroutine this
+    /// parks the goroutine, from an OS thread it blocks the thread.
+    ///
+    /// All destructors of the goroutine's thread-locals have run when this returns.
+    ///
+    /// # Errors
+    /// If the goroutine panicked: the payload.
+    ///
+    /// ```
+    /// let failed = gort::spawn(|| if true { panic!("no") }).join();
+    /// assert_eq!(*failed.unwrap_err().downcast::<&str>().unwrap(), "no");
+    /// ```
+    pub fn join(self) -> Result<T, Box<dyn Any + Send + 'static>> {
+        self.0.join()
+    }
+
+    /// Whether [`join`](JoinHandle::join) would return at once.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// The goroutine's id: unique in this process, never reused.
+    pub fn id(&self) -> u64 {
+        self.goroutine().id()
+    }
+
+    /// The goroutine's id and name.
+    pub fn goroutine(&self) -> Goroutine {
+        self.0.goroutine()
+    }
+}
+
+impl<T> std::fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinHandle").field("goroutine", &self.goroutine()).finish_non_exhaustive()
+    }
+}

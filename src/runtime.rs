@@ -1,0 +1,83 @@
+//! The runtime itself: how many goroutines run at once, and on which threads.
+
+use crate::sched::{boot, locked, p, procs, spawn};
+
+/// GOMAXPROCS: how many goroutines run at the same time.
+///
+/// ```
+/// assert!(gort::runtime::max_procs() >= 1);
+/// ```
+pub fn max_procs() -> usize {
+    boot::ensure();
+    procs::get()
+}
+
+/// Sets GOMAXPROCS and returns the former value. Values below 1 and above 1024 count as those.
+///
+/// When it returns, at most `n` goroutines run at once.
+///
+/// ```
+/// let before = gort::runtime::set_max_procs(2);
+/// assert_eq!(gort::runtime::set_max_procs(before), 2);
+/// ```
+pub fn set_max_procs(n: usize) -> usize {
+    boot::ensure();
+    procs::set(n)
+}
+
+/// How many goroutines exist now: spawned and not yet ended.
+///
+/// ```
+/// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
+/// ```
+pub fn num_goroutines() -> usize {
+    let (created, ended) = p::all().fold((spawn::created_outside(), 0), |(created, ended), p| {
+        (created + p.stats.created.get(), ended + p.stats.ended.get())
+    });
+    created.saturating_sub(ended) as usize
+}
+
+/// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else runs on
+/// that thread, and it runs nowhere else. If it ends while bound, the thread ends with it. On a thread that is not a
+/// goroutine this does nothing.
+///
+/// ```
+/// gort::run(|| {
+///     gort::runtime::lock_os_thread();
+///     // ... a C library that wants to be called from one thread ...
+///     gort::runtime::unlock_os_thread();
+/// });
+/// ```
+pub fn lock_os_thread() {
+    locked::lock();
+}
+
+/// Undoes one [`lock_os_thread`]. Without one it does nothing.
+pub fn unlock_os_thread() {
+    locked::unlock();
+}
+
+/// [`lock_os_thread`] for as long as the guard lives.
+///
+/// ```
+/// gort::run(|| {
+///     let _bound = gort::runtime::os_thread_guard();
+/// });
+/// ```
+#[must_use = "the goroutine is bound as long as the guard lives"]
+pub fn os_thread_guard() -> OsThreadGuard {
+    lock_os_thread();
+    OsThreadGuard { _not_send: std::marker::PhantomData }
+}
+
+/// Keeps the goroutine bound to its thread. See [`os_thread_guard`].
+#[derive(Debug)]
+pub struct OsThreadGuard {
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for OsThreadGuard {
+    fn drop(&mut self) {
+        unlock_os_thread();
+    }
+}

@@ -1,0 +1,146 @@
+//! Finding the next goroutine to run: the diagram of ARCHITECTURE.md in code.
+//!
+//! `next_local` is the fast path: it may run on the last goroutine's thread pointer and touches no TLS.
+//! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
+
+use super::g::G;
+use super::global::{self, IDLE_PS, PROCS, SPINNING};
+use super::idle;
+use super::m::M;
+use super::p::{self, P};
+use super::{procs, steal, wake};
+use crate::atomic::Ordering;
+
+/// The global queue comes first at every such tick, so that two goroutines that keep waking each other cannot
+/// keep the rest away.
+const GLOBAL_EVERY: u32 = 61;
+/// For the same reason `runnext` may win over the ring so many times in a row.
+const NEXT_STREAK: u32 = 61;
+
+/// The next goroutine of this M's own P.
+#[inline]
+pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
+    let p = m.p()?;
+    let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
+    p.tick.store(tick, Ordering::Relaxed);
+    if p.preempt.load(Ordering::Relaxed) {
+        p.preempt.store(false, Ordering::Relaxed);
+        if p.retired.load(Ordering::Relaxed) {
+            return None;
+        }
+    }
+    if tick % GLOBAL_EVERY == 0
+        && global::queue_len() != 0
+        && let Some(g) = global::lock().pop()
+    {
+        return Some(g);
+    }
+    // SAFETY: this M owns the P.
+    let owner = unsafe { p.runq.owner() };
+    let streak = p.next_streak.get();
+    if streak < NEXT_STREAK {
+        let next = owner.take_next();
+        if !next.is_null() {
+            p.next_streak.set(streak + 1);
+            // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+            return Some(unsafe { &*next });
+        }
+    }
+    p.next_streak.set(0);
+    let g = owner.take();
+    let g = if g.is_null() { owner.take_next() } else { g };
+    // SAFETY: as above.
+    unsafe { g.as_ref() }
+}
+
+/// A goroutine from anywhere; stops the M when there is none. `None`: the thread shall end.
+pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
+    loop {
+        let Some(p) = m.p() else {
+            if !idle::stop_m(m) {
+                return None;
+            }
+            continue;
+        };
+        if p.retired.load(Ordering::Relaxed) {
+            procs::give_up_retired_p(m, p);
+            continue;
+        }
+        let found = next_local(m).or_else(|| take_global(p)).or_else(|| spin(m, p));
+        if let Some(g) = found {
+            stop_spinning_with_work(m);
+            return Some(g);
+        }
+        give_up_idle_p(m, p);
+    }
+}
+
+/// Takes this P's share of the global queue: the first to run, the others into its own queue.
+fn take_global(p: &'static P) -> Option<&'static G> {
+    if global::queue_len() == 0 {
+        return None;
+    }
+    // SAFETY: the caller owns the P.
+    let owner = unsafe { p.runq.owner() };
+    let state = global::lock();
+    let share = state.len() / PROCS.load(Ordering::Relaxed).max(1) as usize + 1;
+    let share = share.min(owner.room() / 2);
+    let first = state.pop()?;
+    for _ in 1..share {
+        let Some(g) = state.pop() else { break };
+        let fits = owner.try_put(std::ptr::from_ref(g).cast_mut());
+        debug_assert!(fits, "room was checked");
+    }
+    Some(first)
+}
+
+/// Steals, if not too many do so already.
+fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
+    if !m.spinning.get() {
+        let busy = PROCS.load(Ordering::Relaxed).saturating_sub(IDLE_PS.load(Ordering::Relaxed));
+        if 2 * SPINNING.load(Ordering::Relaxed) >= busy {
+            return None;
+        }
+        m.spinning.set(true);
+        SPINNING.fetch_add(1, Ordering::SeqCst);
+        p.stats.spins.add(1);
+    }
+    steal::steal(m, p)
+}
+
+/// A spinner that found work makes room for the next spinner: there may be more.
+fn stop_spinning_with_work(m: &'static M) {
+    if m.spinning.replace(false) {
+        SPINNING.fetch_sub(1, Ordering::SeqCst);
+        wake::wake_p();
+    }
+}
+
+/// Nothing to do: puts the P into the idle list. The last spinner looks at all queues once more after it
+/// stopped counting as a spinner, because whoever made work meanwhile saw it spin and woke nobody.
+fn give_up_idle_p(m: &'static M, p: &'static P) {
+    let state = global::lock();
+    if state.len() != 0 || p.retired.load(Ordering::Relaxed) {
+        return;
+    }
+    m.set_p(None);
+    state.put_idle_p(p);
+    drop(state);
+    if !m.spinning.replace(false) {
+        return;
+    }
+    SPINNING.fetch_sub(1, Ordering::SeqCst);
+    if work_anywhere()
+        && let Some(p) = global::lock().take_idle_p()
+    {
+        m.set_p(Some(p));
+        m.spinning.set(true);
+        SPINNING.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Whether some queue holds a goroutine. All loads SeqCst; see README.md.
+pub(crate) fn work_anywhere() -> bool {
+    global::queue_len() != 0
+        || (0..PROCS.load(Ordering::Relaxed) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
+}

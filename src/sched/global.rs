@@ -1,0 +1,161 @@
+//! What all Ms share: the global run queue, the idle Ps and Ms, and the counts of the sleep/wake protocol.
+//!
+//! `State` is behind one lock, as in Go. The counts beside it are read without the lock by whoever makes work
+//! (`wake.rs`) and by whoever is about to sleep (`find.rs`); README.md argues why no wake-up is lost.
+
+use std::cell::Cell;
+
+use crossbeam_utils::CachePadded;
+
+use super::g::G;
+use super::glist::GList;
+use super::lock::{Guard, Lock};
+use super::m::M;
+use super::p::{MAX_PROCS, P};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+
+pub(crate) struct State {
+    /// Runnable goroutines that belong to no P.
+    queue: GList,
+    idle_ps: Cell<Option<&'static P>>,
+    idle_ms: Cell<Option<&'static M>>,
+    idle_m_count: Cell<u32>,
+}
+
+// SAFETY: only reached through the lock.
+unsafe impl Send for State {}
+
+static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
+    queue: GList::new(),
+    idle_ps: Cell::new(None),
+    idle_ms: Cell::new(None),
+    idle_m_count: Cell::new(0),
+}));
+
+/// Length of the global queue. SeqCst where the sleep/wake protocol reads it.
+static QUEUE_LEN: AtomicU32 = AtomicU32::new(0);
+/// Number of idle Ps.
+pub(crate) static IDLE_PS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
+/// Number of spinning Ms, including one that the steward is starting.
+pub(crate) static SPINNING: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
+/// GOMAXPROCS.
+pub(crate) static PROCS: AtomicU32 = AtomicU32::new(0);
+/// One bit for each idle P: thieves skip those.
+static IDLE_MASK: [AtomicU64; MAX_PROCS / 64] = [const { AtomicU64::new(0) }; MAX_PROCS / 64];
+
+/// Locks the shared state. On g0, in a section, or on a thread of the runtime's own.
+pub(crate) fn lock() -> Guard<'static, State> {
+    STATE.lock_inside()
+}
+
+/// Length of the global queue at some moment.
+#[inline]
+pub(crate) fn queue_len() -> u32 {
+    QUEUE_LEN.load(Ordering::SeqCst)
+}
+
+/// Whether that P was idle at some moment.
+#[inline]
+pub(crate) fn is_idle(p: usize) -> bool {
+    IDLE_MASK[p / 64].load(Ordering::Relaxed) & (1 << (p % 64)) != 0
+}
+
+impl State {
+    /// Appends to the global queue.
+    pub(crate) fn push(&self, g: &'static G) {
+        self.queue.push_back(g);
+        self.publish_len();
+    }
+
+    /// Appends a whole list.
+    pub(crate) fn push_list(&self, list: &GList) {
+        self.queue.append(list);
+        self.publish_len();
+    }
+
+    pub(crate) fn pop(&self) -> Option<&'static G> {
+        let g = self.queue.pop_front();
+        self.publish_len();
+        g
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn publish_len(&self) {
+        QUEUE_LEN.store(self.queue.len() as u32, Ordering::SeqCst);
+    }
+
+    /// Gives up a P whose run queue is empty (P2).
+    pub(crate) fn put_idle_p(&self, p: &'static P) {
+        debug_assert!(p.runq.is_empty());
+        p.link.set(self.idle_ps.get());
+        self.idle_ps.set(Some(p));
+        IDLE_MASK[p.id as usize / 64].fetch_or(1 << (p.id % 64), Ordering::Relaxed);
+        IDLE_PS.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn take_idle_p(&self) -> Option<&'static P> {
+        let p = self.idle_ps.get()?;
+        self.idle_ps.set(p.link.take());
+        self.no_longer_idle(p);
+        Some(p)
+    }
+
+    /// Takes that very P out of the idle list, if it is there.
+    pub(crate) fn take_this_idle_p(&self, wanted: &'static P) -> bool {
+        let mut link = &self.idle_ps;
+        while let Some(p) = link.get() {
+            if std::ptr::eq(p, wanted) {
+                link.set(p.link.take());
+                self.no_longer_idle(p);
+                return true;
+            }
+            link = &p.link;
+        }
+        false
+    }
+
+    fn no_longer_idle(&self, p: &P) {
+        IDLE_MASK[p.id as usize / 64].fetch_and(!(1 << (p.id % 64)), Ordering::Relaxed);
+        IDLE_PS.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn put_idle_m(&self, m: &'static M) {
+        m.link.set(self.idle_ms.get());
+        m.idle.set(true);
+        self.idle_ms.set(Some(m));
+        self.idle_m_count.set(self.idle_m_count.get() + 1);
+    }
+
+    pub(crate) fn take_idle_m(&self) -> Option<&'static M> {
+        let m = self.idle_ms.get()?;
+        self.idle_ms.set(m.link.take());
+        m.idle.set(false);
+        self.idle_m_count.set(self.idle_m_count.get() - 1);
+        Some(m)
+    }
+
+    pub(crate) fn idle_m_count(&self) -> u32 {
+        self.idle_m_count.get()
+    }
+
+    /// Takes that very M out of the idle list, if it is there and others remain beyond `keep`.
+    pub(crate) fn retire_idle_m(&self, m: &'static M, keep: u32) -> bool {
+        if !m.idle.get() || self.idle_m_count.get() <= keep {
+            return false;
+        }
+        let mut link = &self.idle_ms;
+        while let Some(other) = link.get() {
+            if std::ptr::eq(other, m) {
+                link.set(m.link.take());
+                m.idle.set(false);
+                self.idle_m_count.set(self.idle_m_count.get() - 1);
+                return true;
+            }
+            link = &other.link;
+        }
+        false
+    }
+}

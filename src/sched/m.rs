@@ -1,0 +1,173 @@
+//! M: an OS thread that runs goroutines. Its own stack is g0: the scheduler runs there.
+//!
+//! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then whoever took it off the idle list
+//!   (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the Note.
+//! - M2. While `in_runtime` is not 0 no signal handler takes the P away or stops the goroutine.
+//! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use super::g::G;
+use super::note::Note;
+use super::p::P;
+use crate::tls;
+
+pub(crate) struct M {
+    pub(crate) id: u32,
+    /// How deep this M's thread is inside the runtime (M2).
+    pub(crate) in_runtime: Cell<u32>,
+    p: AtomicPtr<P>,
+    current: AtomicPtr<G>,
+    /// The thread's own thread pointer, and the one that is in the register now.
+    own_tp: Cell<usize>,
+    tp: Cell<usize>,
+    pub(crate) tid: Cell<u32>,
+    /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
+    pub(crate) current_slot: Cell<*const Cell<*const G>>,
+    pub(crate) random: Cell<u64>,
+
+    pub(crate) spinning: Cell<bool>,
+    pub(crate) note: Note,
+    pub(crate) next_p: Cell<Option<&'static P>>,
+    /// The next M in the idle list.
+    pub(crate) link: Cell<Option<&'static M>>,
+    /// In the idle list; guarded by the scheduler lock.
+    pub(crate) idle: Cell<bool>,
+    /// The goroutine bound to this M by lock_os_thread.
+    pub(crate) locked_g: Cell<Option<&'static G>>,
+    /// Its thread is running.
+    pub(crate) alive: AtomicBool,
+    next_made: Cell<Option<&'static M>>,
+}
+
+// SAFETY: see M1.
+unsafe impl Sync for M {}
+
+impl M {
+    fn new(id: u32) -> M {
+        M {
+            id,
+            in_runtime: Cell::new(1),
+            p: AtomicPtr::new(ptr::null_mut()),
+            current: AtomicPtr::new(ptr::null_mut()),
+            own_tp: Cell::new(0),
+            tp: Cell::new(0),
+            tid: Cell::new(0),
+            current_slot: Cell::new(ptr::null()),
+            random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+            spinning: Cell::new(false),
+            note: Note::new(),
+            next_p: Cell::new(None),
+            link: Cell::new(None),
+            idle: Cell::new(false),
+            locked_g: Cell::new(None),
+            alive: AtomicBool::new(false),
+            next_made: Cell::new(None),
+        }
+    }
+
+    /// Its P, if it has one.
+    #[inline]
+    pub(crate) fn p(&self) -> Option<&'static P> {
+        // SAFETY: Ps are never freed.
+        unsafe { self.p.load(Ordering::Relaxed).as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn set_p(&self, p: Option<&'static P>) {
+        self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// The goroutine that runs on it.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<&'static G> {
+        // SAFETY: Gs are never unmapped.
+        unsafe { self.current.load(Ordering::Relaxed).as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn set_current(&self, g: Option<&'static G>) {
+        self.current.store(g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// Called by the M's thread when it starts.
+    pub(crate) fn adopt_thread(&self, tid: u32, current_slot: *const Cell<*const G>) {
+        self.own_tp.set(tls::current());
+        self.tp.set(tls::current());
+        self.tid.set(tid);
+        self.current_slot.set(current_slot);
+    }
+
+    /// Puts the thread pointer where `g` needs it.
+    #[inline]
+    pub(crate) fn use_tls_of(&self, g: &'static G) {
+        let block = g.tp.get();
+        let tp = if block == 0 { self.own_tp.get() } else { block };
+        if block == 0 {
+            // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
+            unsafe { (*self.current_slot.get()).set(g) };
+        } else {
+            // SAFETY: we own g, so nobody else runs on its block.
+            unsafe { tls::block::set_tid(block, self.tid.get()) };
+        }
+        if tp != self.tp.get() {
+            self.tp.set(tp);
+            // SAFETY: our own thread pointer, or the block of a G that we own. g0 holds no TLS reference.
+            unsafe { tls::switch_to(tp) };
+        }
+    }
+
+    /// After a shared-TLS goroutine left: the thread's own `CURRENT` is null again.
+    #[inline]
+    pub(crate) fn forget_current(&self) {
+        // SAFETY: as in `use_tls_of`.
+        unsafe { (*self.current_slot.get()).set(ptr::null()) };
+    }
+
+    /// Puts the thread pointer back to the thread's own: before anything on g0 that may touch TLS.
+    #[inline]
+    pub(crate) fn use_own_tls(&self) {
+        if self.tp.get() != self.own_tp.get() {
+            self.tp.set(self.own_tp.get());
+            // SAFETY: this thread's own thread pointer.
+            unsafe { tls::switch_to(self.own_tp.get()) };
+        }
+    }
+
+    /// A random number below `n` (xorshift; good enough for victims).
+    pub(crate) fn random_below(&self, n: usize) -> usize {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        ((x >> 32) * n as u64 >> 32) as usize
+    }
+}
+
+static MADE: AtomicPtr<M> = AtomicPtr::new(ptr::null_mut());
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Takes an M whose thread ended, or makes a new one. Called by the steward only; allocates.
+pub(crate) fn make() -> &'static M {
+    if let Some(m) = all().find(|m| !m.alive.load(Ordering::Acquire)) {
+        m.alive.store(true, Ordering::Relaxed);
+        return m;
+    }
+    let m: &'static M = Box::leak(Box::new(M::new(COUNT.fetch_add(1, Ordering::Relaxed))));
+    m.alive.store(true, Ordering::Relaxed);
+    // SAFETY: Ms are leaked.
+    m.next_made.set(unsafe { MADE.load(Ordering::Relaxed).as_ref() });
+    // Release: readers of the list see a complete M.
+    MADE.store(ptr::from_ref(m).cast_mut(), Ordering::Release);
+    m
+}
+
+/// Every M ever made.
+pub(crate) fn all() -> impl Iterator<Item = &'static M> {
+    // SAFETY: Ms are leaked; `next_made` is set before publication and never changes.
+    let first: Option<&'static M> = unsafe { MADE.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(first, |m| m.next_made.get())
+}

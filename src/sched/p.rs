@@ -1,0 +1,115 @@
+//! P: a processor, the right to run goroutines. There are GOMAXPROCS of them.
+//!
+//! - P1. A P belongs to one M at a time, or to the idle list, or (retired) to nobody. Its owner alone touches its
+//!   `Cell`s, the owner side of its run queue and its caches; ownership passes through the scheduler lock or
+//!   an M's Note.
+//! - P2. An idle P's run queue is empty.
+//! - P3. Ps are never freed: shrinking GOMAXPROCS retires them, growing takes them back.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+use super::g::G;
+use super::glist::GList;
+use super::runq::RunQueue;
+
+/// The most Ps there can be.
+pub(crate) const MAX_PROCS: usize = 1024;
+
+pub(crate) struct P {
+    pub(crate) id: u32,
+    pub(crate) runq: CachePadded<RunQueue<G>>,
+    /// Raised by others: the running goroutine should let go at its next runtime call.
+    pub(crate) preempt: AtomicBool,
+    /// GOMAXPROCS shrank: the owner must give this P up for good.
+    pub(crate) retired: AtomicBool,
+    /// Counts schedule decisions; sysmon compares it to see whether the same slice still runs.
+    pub(crate) tick: AtomicU32,
+    /// How many times in a row runnext won over the ring.
+    pub(crate) next_streak: Cell<u32>,
+    /// Dead goroutines of the default size, ready for reuse.
+    pub(crate) dead: GList,
+    /// Ids that this P may give to new goroutines: the next one and the end.
+    pub(crate) ids: Cell<(u64, u64)>,
+    /// The next P in the idle list.
+    pub(crate) link: Cell<Option<&'static P>>,
+    pub(crate) stats: Stats,
+}
+
+// SAFETY: see P1.
+unsafe impl Sync for P {}
+
+/// Counters that only the owner of the P writes; anybody may sum them up.
+#[derive(Default)]
+pub(crate) struct Stats {
+    pub(crate) created: Counter,
+    pub(crate) ended: Counter,
+    pub(crate) parks: Counter,
+    pub(crate) yields: Counter,
+    pub(crate) steals: Counter,
+    pub(crate) stolen: Counter,
+    pub(crate) spins: Counter,
+    pub(crate) overflows: Counter,
+    pub(crate) hand_offs: Counter,
+}
+
+/// A count with one writer at a time.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl P {
+    fn new(id: u32) -> P {
+        P {
+            id,
+            runq: CachePadded::new(RunQueue::new()),
+            preempt: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+            tick: AtomicU32::new(0),
+            next_streak: Cell::new(0),
+            dead: GList::new(),
+            ids: Cell::new((0, 0)),
+            link: Cell::new(None),
+            stats: Stats::default(),
+        }
+    }
+}
+
+/// All Ps ever made, by id.
+static ALL: [AtomicPtr<P>; MAX_PROCS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_PROCS];
+
+/// The P of that id, if it has been made.
+#[inline]
+pub(crate) fn get(id: usize) -> Option<&'static P> {
+    // Acquire pairs with the release in `make`.
+    let p = ALL[id].load(Ordering::Acquire);
+    // SAFETY: Ps are leaked (P3).
+    unsafe { p.as_ref() }
+}
+
+/// Makes the P of that id unless it exists. The caller may allocate and is the only one who makes Ps.
+pub(crate) fn make(id: usize) -> &'static P {
+    if let Some(p) = get(id) {
+        return p;
+    }
+    let p: &'static P = Box::leak(Box::new(P::new(id as u32)));
+    ALL[id].store(std::ptr::from_ref(p).cast_mut(), Ordering::Release);
+    p
+}
+
+/// Every P ever made.
+pub(crate) fn all() -> impl Iterator<Item = &'static P> {
+    (0..MAX_PROCS).map_while(get)
+}

@@ -1,0 +1,117 @@
+//! GOMAXPROCS: how many Ps there are, and changing that at run time.
+//!
+//! Growing makes new Ps idle and wakes an M. Shrinking stops only the Ps that have to go: each is marked
+//! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after moving
+//! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
+//! number of goroutines run at once. No other P stops.
+
+use super::global::{self, PROCS};
+use super::lock::Lock;
+use super::m::M;
+use super::p::{self, MAX_PROCS, P};
+use super::reason::WaitReason;
+use super::waiter::{Waiter, park};
+use super::wake;
+use crate::atomic::Ordering;
+use crate::stack;
+use std::sync::atomic::AtomicBool;
+
+/// One change at a time.
+static CHANGING: AtomicBool = AtomicBool::new(false);
+
+/// Retired Ps that still have an owner; then the waiter of `set`.
+static LEAVING: Lock<Leaving> = Lock::new(Leaving { count: 0, waiter: None });
+
+struct Leaving {
+    count: usize,
+    waiter: Option<Waiter>,
+}
+
+/// The current number.
+pub(crate) fn get() -> usize {
+    PROCS.load(Ordering::Relaxed) as usize
+}
+
+/// Sets the number of Ps, between 1 and [`MAX_PROCS`]. Returns the former one.
+pub(crate) fn set(wanted: usize) -> usize {
+    let wanted = wanted.clamp(1, MAX_PROCS);
+    while CHANGING.swap(true, Ordering::Acquire) {
+        super::park::yield_now();
+    }
+    let before = get();
+    if wanted > before {
+        grow(before, wanted);
+    } else if wanted < before {
+        shrink(before, wanted);
+    }
+    CHANGING.store(false, Ordering::Release);
+    before
+}
+
+/// Makes the first Ps.
+pub(crate) fn start(count: usize) {
+    grow(0, count.clamp(1, MAX_PROCS));
+}
+
+fn grow(before: usize, wanted: usize) {
+    for id in before..wanted {
+        let p = p::make(id);
+        p.retired.store(false, Ordering::Relaxed);
+        p.preempt.store(false, Ordering::Relaxed);
+        PROCS.store(id as u32 + 1, Ordering::SeqCst);
+        let section = super::section::enter();
+        global::lock().put_idle_p(p);
+        drop(section);
+    }
+    let section = super::section::enter();
+    if global::queue_len() != 0 || (0..before).filter_map(p::get).any(|p| p.runq.len() > 0) {
+        wake::wake_p();
+    }
+    drop(section);
+}
+
+fn shrink(before: usize, wanted: usize) {
+    let waiter = Waiter::current();
+    PROCS.store(wanted as u32, Ordering::SeqCst);
+    {
+        let mut leaving = LEAVING.lock();
+        leaving.count = before - wanted;
+        leaving.waiter = Some(waiter);
+    }
+    for p in (wanted..before).filter_map(p::get) {
+        let section = super::section::enter();
+        let state = global::lock();
+        p.retired.store(true, Ordering::Relaxed);
+        p.preempt.store(true, Ordering::Relaxed);
+        let was_idle = state.take_this_idle_p(p);
+        drop(state);
+        drop(section);
+        if was_idle {
+            leave(p);
+        }
+    }
+    park(WaitReason::Semaphore, 0);
+}
+
+/// An M found that its P is retired: lets go of it.
+pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
+    m.set_p(None);
+    if m.spinning.replace(false) {
+        global::SPINNING.fetch_sub(1, Ordering::SeqCst);
+    }
+    leave(p);
+}
+
+/// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the wait of `shrink`.
+pub(crate) fn leave(p: &'static P) {
+    wake::drain(p);
+    stack::cache::flush(p);
+    let mut leaving = LEAVING.lock_inside();
+    leaving.count -= 1;
+    let waiter = if leaving.count == 0 { leaving.waiter.take() } else { None };
+    drop(leaving);
+    if let Some(waiter) = waiter {
+        waiter.ready();
+    }
+    wake::wake_p();
+}

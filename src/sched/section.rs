@@ -1,0 +1,140 @@
+//! Being inside the runtime.
+//!
+//! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a P, and
+//! no signal handler takes it away. Entering is a thread-local read, a store and a load.
+//!
+//! A goroutine finds itself through `CURRENT`, a thread-local of its private block (or, for a shared-TLS
+//! goroutine, of its M's thread), and its M through the G. Outside of goroutines `CURRENT` is null: a foreign
+//! thread.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
+
+use super::g::{G, Switch};
+use super::m::M;
+use super::p::P;
+use crate::tls;
+
+thread_local! {
+    static CURRENT: Cell<*const G> = const { Cell::new(ptr::null()) };
+}
+
+/// The goroutine that calls, or `None` on a foreign thread. Never inlined: the compiler may keep the address
+/// of a thread-local across a switch of threads within one function.
+#[inline(never)]
+pub(crate) fn current() -> Option<&'static G> {
+    // SAFETY: Gs are never unmapped.
+    unsafe { CURRENT.get().as_ref() }
+}
+
+/// Where `CURRENT` is for the calling thread.
+#[inline(never)]
+pub(crate) fn current_slot() -> *const Cell<*const G> {
+    CURRENT.with(ptr::from_ref)
+}
+
+/// Writes `g` into the `CURRENT` of its private block: its code will find itself there.
+pub(crate) fn mark_block(g: &'static G) {
+    let offset = CURRENT_OFFSET.load(Ordering::Relaxed);
+    // SAFETY: the block is complete and g's, and `CURRENT` is at the same offset in every block and thread: the
+    // offset was computed from the program's own static TLS.
+    unsafe { (*(g.block.wrapping_add_signed(offset) as *const Cell<*const G>)).set(g) };
+}
+
+static CURRENT_OFFSET: AtomicIsize = AtomicIsize::new(0);
+
+/// Finds where `CURRENT` lies relative to the thread pointer. Once, at start-up.
+pub(crate) fn init() {
+    CURRENT_OFFSET.store(current_slot() as isize - tls::current() as isize, Ordering::Relaxed);
+}
+
+/// A new goroutine's first step: it starts inside the runtime and leaves it.
+pub(crate) fn leave_first() {
+    if let Some(g) = current() {
+        drop(Section { g, _not_send: PhantomData });
+    }
+}
+
+/// A goroutine inside the runtime, with a P.
+pub(crate) struct Section {
+    g: &'static G,
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Enters the runtime; `None` on a foreign thread.
+#[inline]
+pub(crate) fn enter() -> Option<Section> {
+    Some(enter_as(current()?))
+}
+
+/// Enters the runtime as `g`, the calling goroutine.
+#[inline]
+pub(crate) fn enter_as(g: &'static G) -> Section {
+    let m = g.m();
+    m.in_runtime.set(m.in_runtime.get() + 1);
+    // A handler on this thread sees the count before anything that follows.
+    compiler_fence(Ordering::SeqCst);
+    let section = Section { g, _not_send: PhantomData };
+    if m.p().is_none() {
+        section.wait_for_p();
+    }
+    section
+}
+
+impl Section {
+    #[inline]
+    pub(crate) fn g(&self) -> &'static G {
+        self.g
+    }
+
+    /// The M we are on. Ask again after a switch.
+    #[inline]
+    pub(crate) fn m(&self) -> &'static M {
+        self.g.m()
+    }
+
+    /// The P we have. Ask again after a switch.
+    #[inline]
+    pub(crate) fn p(&self) -> &'static P {
+        match self.g.m().p() {
+            Some(p) => p,
+            None => unreachable!("inside a section a goroutine has a P"),
+        }
+    }
+
+    /// Switches to g0.
+    #[inline]
+    pub(crate) fn switch(&self, why: Switch) {
+        debug_assert_eq!(self.m().in_runtime.get(), 1, "a goroutine must not stop while it holds runtime locks");
+        // SAFETY: we are the goroutine, inside a section.
+        unsafe { self.g.switch_to_g0(why) };
+    }
+
+    #[cold]
+    fn wait_for_p(&self) {
+        self.switch(Switch::NeedP);
+    }
+
+    #[cold]
+    fn preempted(&self) {
+        self.switch(Switch::Preempt);
+    }
+}
+
+impl Drop for Section {
+    #[inline]
+    fn drop(&mut self) {
+        let m = self.g.m();
+        let depth = m.in_runtime.get();
+        if depth == 1 && self.p().preempt.load(Ordering::Relaxed) {
+            self.preempted();
+        }
+        // The switch may have moved us.
+        let m = if depth == 1 { self.g.m() } else { m };
+        // What happened inside comes before a handler sees that we are out.
+        compiler_fence(Ordering::SeqCst);
+        m.in_runtime.set(depth - 1);
+    }
+}

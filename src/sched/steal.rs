@@ -1,0 +1,83 @@
+//! Taking half of another P's run queue.
+
+use std::ptr;
+
+use super::g::G;
+use super::global::{self, PROCS};
+use super::m::M;
+use super::p::{self, P};
+use super::runq::BATCH;
+use crate::atomic::Ordering;
+use crate::sys::clock::nanotime;
+
+const ROUNDS: usize = 4;
+
+/// How long a goroutine must have been in `runnext` before a thief takes it: its P is likely to run it at once,
+/// and moving it would cost both more than it gains.
+const NEXT_GRACE_NANOS: u64 = 3_000;
+
+/// Looks at all other Ps, up to four times, in random order. On success the rest of what was stolen is in the
+/// caller's own queue.
+pub(crate) fn steal(m: &'static M, own: &'static P) -> Option<&'static G> {
+    let procs = PROCS.load(Ordering::Relaxed) as usize;
+    for round in 0..ROUNDS {
+        let last = round == ROUNDS - 1;
+        for id in random_order(m, procs) {
+            if id == own.id as usize || global::is_idle(id) {
+                continue;
+            }
+            if let Some(victim) = p::get(id)
+                && let Some(g) = steal_from(own, victim, last)
+            {
+                return Some(g);
+            }
+        }
+    }
+    None
+}
+
+fn steal_from(own: &'static P, victim: &'static P, take_next: bool) -> Option<&'static G> {
+    let take_next = take_next && next_stays(victim);
+    let mut batch = [ptr::null_mut(); BATCH];
+    let count = victim.runq.steal(&mut batch, take_next);
+    let (last, rest) = batch[..count].split_last()?;
+    // SAFETY: the caller owns its P.
+    let owner = unsafe { own.runq.owner() };
+    for g in rest {
+        let fits = owner.try_put(*g);
+        debug_assert!(fits, "a thief's ring is empty");
+    }
+    own.stats.steals.add(1);
+    own.stats.stolen.add(count as u64);
+    // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+    Some(unsafe { &**last })
+}
+
+fn next_stays(victim: &P) -> bool {
+    let seen = victim.runq.peek_next();
+    if seen.is_null() {
+        return false;
+    }
+    let start = nanotime();
+    while nanotime() - start < NEXT_GRACE_NANOS {
+        if victim.runq.peek_next() != seen {
+            return false;
+        }
+        std::hint::spin_loop();
+    }
+    true
+}
+
+/// Every number below `n` once, from a random start in steps of a random size coprime to `n`.
+pub(crate) fn random_order(m: &M, n: usize) -> impl Iterator<Item = usize> {
+    let start = m.random_below(n);
+    let mut step = 1 + m.random_below(n);
+    while gcd(step, n) != 1 {
+        step += 1;
+    }
+    (0..n).map(move |i| (start + i * step) % n)
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,74 @@
+//! The steward: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
+//! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
+//!
+//! At most one start is under way. It carries a spinner's token (it counts in `SPINNING`), so while it lasts
+//! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
+//! lost.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::global::{self, IDLE_PS, SPINNING};
+use super::m::{self, M};
+use super::note::Note;
+use super::{find, schedule, section};
+use crate::atomic::Ordering;
+use crate::sys::thread;
+
+static WAKE: Note = Note::new();
+static START_M: AtomicBool = AtomicBool::new(false);
+
+/// g0 of an M: the scheduler's frames are few and small.
+const G0_STACK: usize = 128 << 10;
+/// When the kernel refuses a thread, try again after this long, as long as work waits.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// Asks for a new M. The caller's token in `SPINNING` passes to it.
+pub(crate) fn start_spinning_m() {
+    START_M.store(true, Ordering::Release);
+    WAKE.set();
+}
+
+/// The steward's thread.
+pub(crate) fn run() {
+    let mut retry: Option<Instant> = None;
+    loop {
+        WAKE.wait_until(retry);
+        if START_M.swap(false, Ordering::Acquire) {
+            retry = start_m().err().map(|_| Instant::now() + RETRY);
+        } else if retry.is_some_and(|at| at <= Instant::now()) {
+            retry = None;
+            let wanted = find::work_anywhere() && IDLE_PS.load(Ordering::SeqCst) != 0;
+            if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+                retry = start_m().err().map(|_| Instant::now() + RETRY);
+            }
+        }
+    }
+}
+
+/// Starts an M that spins. If that fails, the token is given up: the Ms that exist carry on.
+fn start_m() -> std::io::Result<()> {
+    let m = m::make();
+    let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m));
+    if started.is_err() {
+        m.alive.store(false, Ordering::Release);
+        SPINNING.fetch_sub(1, Ordering::SeqCst);
+    }
+    started
+}
+
+/// The first function of an M's thread.
+fn main(m: &'static M) {
+    m.adopt_thread(thread::tid(), section::current_slot());
+    m.in_runtime.set(1);
+    let p = global::lock().take_idle_p();
+    m.set_p(p);
+    if p.is_some() {
+        m.spinning.set(true);
+    } else {
+        SPINNING.fetch_sub(1, Ordering::SeqCst);
+    }
+    schedule::run(m);
+    // Release: the next thread that takes this M sees it as we left it.
+    m.alive.store(false, Ordering::Release);
+}

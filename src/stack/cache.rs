@@ -1,0 +1,94 @@
+//! Slots of ended goroutines. A P keeps some of the default size for itself; the rest is shared.
+
+use std::io;
+
+use super::size::{CLASSES, SizeClass};
+use super::slab;
+use crate::sched::g::G;
+use crate::sched::glist::GList;
+use crate::sched::lock::Lock;
+use crate::sched::p::P;
+use crate::tls;
+
+/// A P keeps at most so many; beyond, half of them go to the shared list.
+const PER_P: usize = 64;
+
+static SHARED: [Lock<GList>; CLASSES] = [const { Lock::new(GList::new()) }; CLASSES];
+
+/// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
+#[inline]
+pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
+    if class == SizeClass::DEFAULT {
+        if let Some(g) = p.dead.pop_front() {
+            return Some(g);
+        }
+        let shared = SHARED[class.index()].lock_inside();
+        for _ in 0..PER_P / 2 {
+            let Some(g) = shared.pop_front() else { break };
+            p.dead.push_front(g);
+        }
+        return p.dead.pop_front();
+    }
+    SHARED[class.index()].lock_inside().pop_front()
+}
+
+/// As [`take`], for foreign threads.
+pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
+    SHARED[class.index()].lock().pop_front()
+}
+
+/// Keeps the slot of an ended goroutine. On g0 or in a section.
+#[inline]
+pub(crate) fn put(p: &'static P, g: &'static G) {
+    let class = SizeClass::of_slot(g.slot_size());
+    if class == SizeClass::DEFAULT {
+        p.dead.push_front(g);
+        if p.dead.len() > PER_P {
+            spill(p, PER_P / 2);
+        }
+    } else {
+        SHARED[class.index()].lock_inside().push_front(g);
+    }
+}
+
+#[cold]
+fn spill(p: &'static P, count: usize) {
+    let list = GList::new();
+    for _ in 0..count {
+        let Some(g) = p.dead.pop_front() else { break };
+        list.push_back(g);
+    }
+    SHARED[SizeClass::DEFAULT.index()].lock_inside().append(&list);
+}
+
+/// Gives all that a retired P kept to the others.
+pub(crate) fn flush(p: &'static P) {
+    spill(p, usize::MAX);
+}
+
+/// Puts a slot back that could not be used after all. Anywhere.
+pub(crate) fn put_shared(g: &'static G) {
+    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_front(g);
+}
+
+/// A slot that is not in any cache. Allocates. See [`slab::new_slot`].
+pub(crate) fn make(class: SizeClass) -> io::Result<&'static G> {
+    slab::new_slot(class)
+}
+
+/// Makes sure that the slot has a fresh private TLS block. Allocates the first time.
+pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
+    if !g.block_made.get() {
+        // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
+        unsafe { tls::block::create(g.block, g.slot_start(), std::ptr::from_ref(g) as usize - g.slot_start())? };
+        g.block_made.set(true);
+    } else if g.block_stale.get() {
+        // SAFETY: the slot is ours and nobody runs on its block.
+        unsafe { tls::block::rebuild(g.block) };
+    } else {
+        return Ok(());
+    }
+    g.block_stale.set(false);
+    crate::sched::section::mark_block(g);
+    Ok(())
+}

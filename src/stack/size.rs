@@ -1,0 +1,81 @@
+//! Slot sizes: powers of two.
+
+use std::io;
+use std::mem::size_of;
+
+use crate::sched::g::G;
+use crate::sys::mem::PAGE;
+use crate::tls;
+
+/// The smallest stack that one can ask for; smaller wishes get this.
+pub(crate) const MIN_STACK: usize = 16 << 10;
+/// The largest.
+pub(crate) const MAX_STACK: usize = 64 << 20;
+/// Address space of a slot when nobody asked for a size.
+const DEFAULT_SLOT_BITS: u32 = 18;
+
+pub(crate) const CLASSES: usize = 28;
+
+/// A slot size: `1 << bits` bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SizeClass(u32);
+
+impl SizeClass {
+    pub(crate) const DEFAULT: SizeClass = SizeClass(DEFAULT_SLOT_BITS);
+
+    /// The class whose slots have at least `wanted` bytes of usable stack.
+    pub(crate) fn for_stack(wanted: usize) -> io::Result<SizeClass> {
+        if wanted > MAX_STACK {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("a goroutine's stack can have at most {MAX_STACK} bytes, but {wanted} were asked for"),
+            ));
+        }
+        let needed = wanted.max(MIN_STACK) + overhead();
+        Ok(SizeClass(needed.next_power_of_two().trailing_zeros()))
+    }
+
+    pub(crate) fn of_slot(slot_size: usize) -> SizeClass {
+        SizeClass(slot_size.trailing_zeros())
+    }
+
+    pub(crate) fn slot_size(self) -> usize {
+        1 << self.0
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Bytes of a slot that the goroutine's code can use.
+    pub(crate) fn usable(self) -> usize {
+        self.slot_size() - overhead()
+    }
+}
+
+/// What of a slot is not stack: the guard, the G and the TLS block.
+fn overhead() -> usize {
+    let (below, above) = tls::block::layout().map_or((0, 0), |l| (l.below, l.above));
+    PAGE + size_of::<G>() + below + above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_at_least_as_large_as_asked_for() {
+        for wanted in [0, 1, MIN_STACK, MIN_STACK + 1, 100_000, 1 << 20, MAX_STACK] {
+            let class = SizeClass::for_stack(wanted).unwrap();
+            assert!(class.usable() >= wanted.max(MIN_STACK), "{wanted}");
+            assert!(class.index() < CLASSES);
+        }
+    }
+
+    #[test]
+    fn too_large_a_stack_is_refused_with_both_numbers() {
+        let error = SizeClass::for_stack(usize::MAX).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("67108864"), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! New slots. A slab is one reservation of address space for many slots of one size; it is never unmapped, so a
+//! G stays readable for ever. All slabs are in a list that only grows: reports walk it without a lock.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::size::{CLASSES, SizeClass};
+use crate::sched::g::G;
+use crate::sched::lock::Lock;
+use crate::sys::mem;
+use crate::tls;
+
+/// Address space of a slab of small slots.
+const SLAB_BYTES: usize = 64 << 20;
+
+struct Slab {
+    start: usize,
+    class: SizeClass,
+    slots: usize,
+    /// Slots handed out; their Gs exist up to here, with gaps while one is being made.
+    used: AtomicUsize,
+    older: *const Slab,
+}
+
+static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
+
+/// For each size the slab that new slots come from.
+static OPEN: [Lock<Option<&'static Slab>>; CLASSES] = [const { Lock::new(None) }; CLASSES];
+
+// SAFETY: immutable but for an atomic.
+unsafe impl Sync for Slab {}
+// SAFETY: as above.
+unsafe impl Send for Slab {}
+
+/// Makes a new slot with its guard and its G; private TLS is made by the first user who wants it. Allocates:
+/// not for code that holds a runtime lock. Errors say which limit was reached.
+pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
+    let layout = tls::block::layout().map_err(io::Error::other)?;
+    let start = take_slot(class)?;
+    let end = start + class.slot_size();
+    // SAFETY: the slot is ours and unused.
+    if let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
+        give_back(class, start);
+        return Err(error);
+    }
+    let block = (end - layout.above) & !(layout.align - 1);
+    let place = (block - layout.below - size_of::<G>()) & !(align_of::<G>() - 1);
+    let g = place as *mut G;
+    // SAFETY: the place lies in the slot, is aligned, and becomes a G for ever.
+    unsafe {
+        g.write(G::new(start, class.slot_size(), block));
+        Ok(&*g)
+    }
+}
+
+/// Slots that could not be finished, to be tried again.
+static UNFINISHED: [Lock<usize>; CLASSES] = [const { Lock::new(0) }; CLASSES];
+
+fn give_back(class: SizeClass, start: usize) {
+    let mut head = UNFINISHED[class.index()].lock();
+    // SAFETY: an unused slot of ours: its first word links the list.
+    unsafe { (start as *mut usize).write(*head) };
+    *head = start;
+}
+
+fn take_slot(class: SizeClass) -> io::Result<usize> {
+    {
+        let mut head = UNFINISHED[class.index()].lock();
+        if *head != 0 {
+            let start = *head;
+            // SAFETY: see `give_back`.
+            *head = unsafe { *(start as *const usize) };
+            return Ok(start);
+        }
+    }
+    loop {
+        if let Some(start) = take_from_open(class) {
+            return Ok(start);
+        }
+        // User code may wait here, so this is an ordinary lock.
+        let _growing = GROWING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(start) = take_from_open(class) {
+            return Ok(start);
+        }
+        let slab = new_slab(class)?;
+        *OPEN[class.index()].lock() = Some(slab);
+    }
+}
+
+static GROWING: Mutex<()> = Mutex::new(());
+
+fn take_from_open(class: SizeClass) -> Option<usize> {
+    let open = *OPEN[class.index()].lock();
+    let slab = open?;
+    let index = slab.used.fetch_add(1, Ordering::Relaxed);
+    (index < slab.slots).then(|| slab.start + index * class.slot_size())
+}
+
+fn new_slab(class: SizeClass) -> io::Result<&'static Slab> {
+    let slot = class.slot_size();
+    let mut bytes = SLAB_BYTES.max(slot);
+    // Under a tight address-space limit a smaller slab may still fit.
+    let start = loop {
+        match mem::reserve(bytes) {
+            Ok(start) => break start,
+            Err(error) if bytes == slot => return Err(error),
+            Err(_) => bytes = (bytes / 4).max(slot),
+        }
+    };
+    let slab: &'static mut Slab = Box::leak(Box::new(Slab {
+        start,
+        class,
+        slots: bytes / slot,
+        used: AtomicUsize::new(0),
+        older: ptr::null(),
+    }));
+    let pointer: *mut Slab = slab;
+    let mut newest = NEWEST.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: not published yet.
+        unsafe { (*pointer).older = newest };
+        // Release: readers see a complete slab.
+        match NEWEST.compare_exchange_weak(newest, pointer, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => break,
+            Err(now) => newest = now,
+        }
+    }
+    // SAFETY: leaked above.
+    Ok(unsafe { &*pointer })
+}
