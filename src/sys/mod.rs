@@ -2,6 +2,7 @@
 
 pub(crate) mod cgroup;
 pub(crate) mod cpus;
+pub(crate) mod env;
 #[cfg(test)]
 mod fake;
 pub(crate) mod futex;
