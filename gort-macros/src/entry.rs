@@ -25,20 +25,20 @@ use syn::{Attribute, Error, Result, ReturnType, Signature, Type, Visibility};
 
 /// Expands `#[gort::main]`.
 pub(crate) fn main(args: TokenStream, item: TokenStream) -> TokenStream {
-    let expanded = check_arguments("main", args).and_then(|()| {
-        let function = Function::parse_item("main", item)?;
-        let name = &function.signature.ident;
-        if name != "main" {
+    let function = check_arguments("main", args).and_then(|()| Function::parse_item("main", item.clone()));
+    match function {
+        Ok(function) if function.signature.ident == "main" => function.run_as_goroutine(TokenStream::new()),
+        Ok(function) => {
             let message = "`#[gort::main]` is for `fn main`; call `gort::run(…)` in other functions";
-            return Err(Error::new(name.span(), message));
+            let error = Error::new_spanned(function.signature.ident, message).into_compile_error();
+            quote! { #error #item }
         }
-        Ok(function.run_as_goroutine(TokenStream::new()))
-    });
-    expanded.unwrap_or_else(|error| {
-        let error = error.into_compile_error();
-        // With a `main` of some kind, rustc does not also complain that there is none.
-        quote! { #error fn main() {} }
-    })
+        Err(error) => {
+            let error = error.into_compile_error();
+            // With a `main` of some kind, rustc does not also complain that there is none.
+            quote! { #error fn main() {} }
+        }
+    }
 }
 
 /// Expands `#[gort::test]`.
@@ -47,7 +47,7 @@ pub(crate) fn test(args: TokenStream, item: TokenStream) -> TokenStream {
         let function = Function::parse_item("test", item)?;
         if let Some(test) = function.attributes.iter().find(|attribute| attribute.path().is_ident("test")) {
             let message = "`#[gort::test]` takes the place of `#[test]`: with both the test would run twice";
-            return Err(Error::new(test.span(), message));
+            return Err(Error::new_spanned(test, message));
         }
         // By its full path: `test` alone may be this macro, imported.
         Ok(function.run_as_goroutine(quote! { #[::core::prelude::v1::test] }))
@@ -127,8 +127,8 @@ impl Function {
         let (output, call) = match &signature.output {
             ReturnType::Type(_, ty) if !is_unit_or_never(ty) => {
                 // With the span of the type, rustc points there if it cannot be returned from `main`.
-                let report = quote_spanned! { ty.span() => ::std::process::Termination::report };
-                (quote! { -> ::std::process::ExitCode }, quote! { || #report(#name()) })
+                let report = quote_spanned! { ty.span() => ::std::process::Termination::report(#name()) };
+                (quote! { -> ::std::process::ExitCode }, quote! { || #report })
             }
             same => (same.to_token_stream(), name.to_token_stream()),
         };
