@@ -3,6 +3,7 @@
 pub(crate) mod cgroup;
 pub(crate) mod cpus;
 pub(crate) mod env;
+pub(crate) mod facts;
 #[cfg(test)]
 mod fake;
 pub(crate) mod futex;
