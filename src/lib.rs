@@ -13,3 +13,5 @@ mod tls;
 pub use goroutine::{
     Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,
 };
+
+pub use gort_macros::{main, test};

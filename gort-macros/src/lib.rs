@@ -1,1 +1,55 @@
 //! Procedural macros of gort. Use them through the `gort` crate, which re-exports them.
+
+mod entry;
+
+use proc_macro::TokenStream;
+
+/// Runs `main` as a goroutine: the program's first.
+///
+/// The runtime starts, the function's body runs as a goroutine, and the program ends when it returns, whatever
+/// other goroutines do then. `main` may return what every `main` may return; the value becomes the exit code as
+/// usual, and it need not be [`Send`].
+///
+/// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`.
+///
+/// # Examples
+///
+/// ```
+/// use std::error::Error;
+///
+/// #[gort::main]
+/// fn main() -> Result<(), Box<dyn Error>> {
+///     let answer = gort::spawn(|| "42".parse::<u32>());
+///     println!("{}", answer.join().unwrap()?);
+///     Ok(())
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
+    entry::main(args.into(), item.into()).into()
+}
+
+/// A test whose body runs as a goroutine.
+///
+/// Takes the place of `#[test]` and goes together with `#[should_panic]`, `#[ignore]` and tests that return a
+/// `Result`. The attribute takes no arguments.
+///
+/// # Examples
+///
+/// ```
+/// #[gort::test]
+/// fn goroutines_can_be_joined() {
+///     let sum = gort::spawn(|| 1 + 1);
+///     assert_eq!(sum.join().unwrap(), 2);
+/// }
+///
+/// #[gort::test]
+/// #[should_panic(expected = "no such luck")]
+/// fn panics_are_seen() {
+///     panic!("no such luck");
+/// }
+/// ```
+#[proc_macro_attribute]
+pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
+    entry::test(args.into(), item.into()).into()
+}

@@ -46,7 +46,11 @@ impl Builder {
         self
     }
 
-    fn parts(self, private_tls: bool, site: &'static Location<'static>) -> io::Result<(Spec, Option<Arc<str>>)> {
+    fn parts(
+        self,
+        private_tls: bool,
+        site: &'static Location<'static>,
+    ) -> io::Result<(Spec, Option<Arc<str>>)> {
         let class = match self.stack_size {
             Some(bytes) => SizeClass::for_stack(bytes)?,
             None => SizeClass::DEFAULT,

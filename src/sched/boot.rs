@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{procs, section, steward};
-use crate::sys::thread;
+use crate::sys::{cpus, env, thread};
 use crate::tls;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -30,7 +30,11 @@ fn boot() -> Result<(), String> {
     let private_tls = tls::self_check();
     section::init();
     crate::goroutine::panic::install_hook();
-    procs::start(std::thread::available_parallelism().map_or(1, usize::from));
+    let settings = env::read();
+    for warning in &settings.warnings {
+        eprintln!("gort: {warning}");
+    }
+    procs::start(settings.max_procs.unwrap_or_else(|| cpus::default_procs(&cpus::read())));
     if let Err(error) = thread::start("gort-steward", 128 << 10, steward::run) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }

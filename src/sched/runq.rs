@@ -105,7 +105,8 @@ impl<T> RunQueue<T> {
             return 0;
         }
         // Acquire pairs with the swap in `put_next`.
-        let taken = self.runnext.compare_exchange(next, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
+        let taken =
+            self.runnext.compare_exchange(next, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
         if taken.is_err() {
             return 0;
         }
@@ -170,8 +171,7 @@ impl<T> Owner<'_, T> {
             return None;
         }
         for i in 0..half {
-            batch[i as usize] =
-                self.0.ring[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
+            batch[i as usize] = self.0.ring[(head.wrapping_add(i) & MASK) as usize].load(Ordering::Relaxed);
         }
         // Release: as in `steal`.
         let new = head.wrapping_add(half);

@@ -107,7 +107,11 @@ impl Section {
     /// Switches to g0.
     #[inline]
     pub(crate) fn switch(&self, why: Switch) {
-        debug_assert_eq!(self.m().in_runtime.get(), 1, "a goroutine must not stop while it holds runtime locks");
+        debug_assert_eq!(
+            self.m().in_runtime.get(),
+            1,
+            "a goroutine must not stop while it holds runtime locks"
+        );
         // SAFETY: we are the goroutine, inside a section.
         unsafe { self.g.switch_to_g0(why) };
     }

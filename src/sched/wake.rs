@@ -6,8 +6,8 @@
 use std::ptr;
 
 use super::g::G;
-use super::global::{self, IDLE_PS, SPINNING};
 use super::glist::GList;
+use super::global::{self, IDLE_PS, SPINNING};
 use super::p::P;
 use super::procs;
 use super::runq::BATCH;

@@ -80,7 +80,9 @@ pub(crate) fn make(class: SizeClass) -> io::Result<&'static G> {
 pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     if !g.block_made.get() {
         // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
-        unsafe { tls::block::create(g.block, g.slot_start(), std::ptr::from_ref(g) as usize - g.slot_start())? };
+        unsafe {
+            tls::block::create(g.block, g.slot_start(), std::ptr::from_ref(g) as usize - g.slot_start())?
+        };
         g.block_made.set(true);
     } else if g.block_stale.get() {
         // SAFETY: the slot is ours and nobody runs on its block.

@@ -28,7 +28,9 @@ impl SizeClass {
         if wanted > MAX_STACK {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("a goroutine's stack can have at most {MAX_STACK} bytes, but {wanted} were asked for"),
+                format!(
+                    "a goroutine's stack can have at most {MAX_STACK} bytes, but {wanted} were asked for"
+                ),
             ));
         }
         let needed = wanted.max(MIN_STACK) + overhead();

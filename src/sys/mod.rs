@@ -6,8 +6,15 @@ compile_error!(
      sleeps on futexes and polls with epoll"
 );
 
+pub(crate) mod cgroup;
 pub(crate) mod clock;
+pub(crate) mod cpus;
+pub(crate) mod env;
+pub(crate) mod facts;
+#[cfg(test)]
+mod fake;
 pub(crate) mod futex;
 pub(crate) mod mem;
 pub(crate) mod syscall;
 pub(crate) mod thread;
+pub(crate) mod topology;

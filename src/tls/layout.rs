@@ -88,9 +88,7 @@ pub(super) fn find() -> Result<Layout, String> {
             std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?)
         },
         // SAFETY: as above.
-        ctype_init: unsafe {
-            std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?)
-        },
+        ctype_init: unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?) },
     };
     let (static_size, static_align) = static_info()?;
     let rseq = rseq_offset();

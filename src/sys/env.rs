@@ -1,0 +1,145 @@
+//! What the environment asks for.
+//!
+//! | Variable | Meaning |
+//! | --- | --- |
+//! | `GOMAXPROCS` | the number of Ps, 1 to 1024 |
+//! | `GODEBUG` | a list of options, `schedtrace=1000,scheddetail=1` |
+//! | `GORT_MAXPROCS`, `GORT_DEBUG` | the same for gort alone: they win over Go's |
+//!
+//! Go's variables may be meant for a Go program that is started by the same script, so what `GODEBUG` says
+//! about keys that gort does not have is Go's business. All else that cannot be obeyed gives a warning and is
+//! then as if it had not been said: for `GORT_MAXPROCS=abc`, `GOMAXPROCS` counts. An empty variable is an
+//! unset one. `GORT_DEBUG` wins key by key: options that only `GODEBUG` has still hold.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::cpus::MAX_PROCS;
+
+/// The environment's wishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// The number of Ps, from 1 to [`MAX_PROCS`], if it is given.
+    pub(crate) max_procs: Option<usize>,
+    pub(crate) debug: DebugOptions,
+    /// What was wrong: lines to print, without a newline.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// The options of `GODEBUG` and `GORT_DEBUG`. The names are Go's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DebugOptions {
+    /// Print a line about the scheduler's state this often.
+    pub(crate) schedtrace: Option<Duration>,
+    /// Make that lines about every P, M and G.
+    pub(crate) scheddetail: bool,
+    /// Never preempt by signal.
+    pub(crate) asyncpreemptoff: bool,
+    /// Let CPU quotas limit the default number of Ps.
+    pub(crate) containermaxprocs: bool,
+    /// Follow the limits while the program runs.
+    pub(crate) updatemaxprocs: bool,
+}
+
+impl Default for DebugOptions {
+    fn default() -> DebugOptions {
+        DebugOptions {
+            schedtrace: None,
+            scheddetail: false,
+            asyncpreemptoff: false,
+            containermaxprocs: true,
+            updatemaxprocs: true,
+        }
+    }
+}
+
+type Setter = fn(&mut DebugOptions, u32);
+
+/// Every key with its meaning.
+const KEYS: [(&str, Setter); 5] = [
+    ("schedtrace", |debug, ms| debug.schedtrace = (ms > 0).then(|| Duration::from_millis(ms.into()))),
+    ("scheddetail", |debug, on| debug.scheddetail = on > 0),
+    ("asyncpreemptoff", |debug, on| debug.asyncpreemptoff = on > 0),
+    ("containermaxprocs", |debug, on| debug.containermaxprocs = on > 0),
+    ("updatemaxprocs", |debug, on| debug.updatemaxprocs = on > 0),
+];
+
+/// Reads this process's environment.
+pub(crate) fn read() -> Settings {
+    settings(|name| std::env::var_os(name))
+}
+
+fn settings(get: impl Fn(&str) -> Option<OsString>) -> Settings {
+    // What is not UTF-8 is not valid anyway; the warning shows it as well as it can.
+    let get = |name| {
+        get(name).map(|value| value.to_string_lossy().trim().to_owned()).filter(|value| !value.is_empty())
+    };
+    let mut settings = Settings::default();
+    let ours =
+        get("GORT_MAXPROCS").and_then(|value| max_procs("GORT_MAXPROCS", &value, &mut settings.warnings));
+    settings.max_procs = ours
+        // A good value of ours leaves nothing to say about Go's.
+        .or_else(|| max_procs("GOMAXPROCS", &get("GOMAXPROCS")?, &mut settings.warnings));
+    for name in ["GODEBUG", "GORT_DEBUG"] {
+        if let Some(list) = get(name) {
+            let foreign_keys = name == "GODEBUG";
+            debug_options(name, &list, foreign_keys, &mut settings.debug, &mut settings.warnings);
+        }
+    }
+    settings
+}
+
+/// The number of Ps that `value` asks for.
+fn max_procs(name: &str, value: &str, warnings: &mut Vec<String>) -> Option<usize> {
+    match parse_whole(value) {
+        Some(n) if n > MAX_PROCS as u64 => {
+            warnings
+                .push(format!("gort: {name}={value} is more than gort can use; it runs with {MAX_PROCS}"));
+            Some(MAX_PROCS)
+        }
+        Some(n @ 1..) => Some(n as usize),
+        _ => {
+            warnings.push(format!(
+                "gort: {name}={value:?} is ignored: it must be a whole number from 1 to {MAX_PROCS}"
+            ));
+            None
+        }
+    }
+}
+
+/// Applies the list `key=value,key=value` to `debug`; for a key that occurs twice, the last good value counts.
+fn debug_options(
+    name: &str,
+    list: &str,
+    foreign_keys: bool,
+    debug: &mut DebugOptions,
+    warnings: &mut Vec<String>,
+) {
+    for item in list.split(',').map(str::trim).filter(|item| !item.is_empty()) {
+        let (key, value) =
+            item.split_once('=').map_or((item, None), |(key, value)| (key.trim_end(), Some(value)));
+        let Some((_, set)) = KEYS.iter().find(|(known, _)| *known == key) else {
+            if !foreign_keys {
+                let known = KEYS.map(|(known, _)| known).join(", ");
+                warnings.push(format!("gort: {name}: there is no option {key:?}; the options are {known}"));
+            }
+            continue;
+        };
+        match value.and_then(|value| u32::try_from(parse_whole(value.trim())?).ok()) {
+            Some(value) => set(debug, value),
+            None => warnings.push(format!(
+                "gort: {name}: {item:?} is ignored: the value must be a whole number, as in {key}={}",
+                if key == "schedtrace" { "1000" } else { "1" }
+            )),
+        }
+    }
+}
+
+/// A number of digits alone. Those that are too large are `u64::MAX`.
+fn parse_whole(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Which CPUs are close to each other: NUMA nodes, packages, cores and last-level caches, read from
+//! `/sys/devices/system`.
+//!
+//! All of it is advice: it orders victims of stealing and placement of stacks, and nothing breaks if it is
+//! wrong. So whatever is missing (containers hide parts of sysfs, virtual machines invent others) gets the
+//! answer that makes CPUs more alike:
+//!
+//! - no node directories: one node has all CPUs;
+//! - no cache files: a package shares one cache (within a node);
+//! - no topology files: all CPUs are in package 0, each is a core of its own;
+//! - no node distances: every other node is equally far.
+
+use std::path::Path;
+
+/// Nobody has more; a list that claims so is garbage.
+const MAX_CPUS: usize = 1 << 16;
+
+/// Where CPUs and NUMA nodes are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Topology {
+    /// By CPU number; `None` for numbers without a CPU that is online.
+    cpus: Vec<Option<Cpu>>,
+    nodes: Vec<Node>,
+    /// The distances between different nodes that occur, ascending: [`Topology::distance`] counts in these steps.
+    steps: Vec<u32>,
+}
+
+/// One CPU's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cpu {
+    /// Index into [`Topology::nodes`].
+    pub(crate) node: usize,
+    /// The kernel's number of the package (socket).
+    pub(crate) package: u32,
+    /// The lowest-numbered CPU of the same core.
+    pub(crate) core: usize,
+    /// The lowest-numbered CPU that shares the last-level cache.
+    pub(crate) llc: usize,
+}
+
+/// A NUMA node with CPUs. Nodes of memory alone are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Node {
+    /// The kernel's number. May have gaps.
+    pub(crate) id: usize,
+    /// CPU numbers, ascending.
+    pub(crate) cpus: Vec<usize>,
+    /// The kernel's distance to each node of [`Topology::nodes`]; 10 is itself. Empty if not known.
+    distances: Vec<u32>,
+}
+
+impl Topology {
+    /// Looks at this machine.
+    pub(crate) fn read() -> Topology {
+        Topology::read_at(Path::new("/"))
+    }
+
+    fn read_at(root: &Path) -> Topology {
+        let system = root.join("sys/devices/system");
+        let online = online_list(root);
+        let nodes = read_nodes(&system, &online);
+        let len = online.last().map_or(0, |last| last + 1);
+        let mut cpus = vec![None; len];
+        for (node, members) in nodes.iter().map(|node| &node.cpus).enumerate() {
+            for &cpu in members {
+                cpus[cpu] = Some(read_cpu(&system, cpu, node, members));
+            }
+        }
+        let mut topology = Topology { cpus, nodes, steps: Vec::new() };
+        topology.steps = topology.remote_distances();
+        topology
+    }
+
+    /// How far apart two CPUs are: 0 they share the last-level cache, 1 only the NUMA node, 2 and more not even
+    /// that; nodes that are farther away by the kernel's distances get higher numbers. Symmetric. A cache that
+    /// spans nodes (sub-NUMA clustering) does not bring them closer: its slices and the memory are apart.
+    pub(crate) fn distance(&self, a: usize, b: usize) -> u8 {
+        if a == b {
+            return 0;
+        }
+        match (self.cpu(a), self.cpu(b)) {
+            (Some(a), Some(b)) if a.node == b.node => u8::from(a.llc != b.llc),
+            (Some(a), Some(b)) => {
+                let step = self.node_distance(a.node, b.node).and_then(|d| self.steps.binary_search(&d).ok());
+                u8::try_from(step.unwrap_or(0) + 2).unwrap_or(u8::MAX)
+            }
+            // One of them is not known: at least as far as the machine is wide.
+            _ => 1 + u8::from(self.nodes.len() > 1),
+        }
+    }
+
+    /// The nodes that have CPUs, ordered by number.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The place of a CPU, if it was online.
+    pub(crate) fn cpu(&self, number: usize) -> Option<&Cpu> {
+        self.cpus.get(number)?.as_ref()
+    }
+
+    /// The kernel's distance, the larger one if it differs by direction.
+    fn node_distance(&self, a: usize, b: usize) -> Option<u32> {
+        let there = self.nodes[a].distances.get(b)?;
+        let back = self.nodes[b].distances.get(a)?;
+        Some(*there.max(back))
+    }
+
+    fn remote_distances(&self) -> Vec<u32> {
+        let nodes = 0..self.nodes.len();
+        let pairs = nodes.clone().flat_map(|a| nodes.clone().map(move |b| (a, b))).filter(|(a, b)| a < b);
+        let mut distances: Vec<u32> = pairs.filter_map(|(a, b)| self.node_distance(a, b)).collect();
+        distances.sort_unstable();
+        distances.dedup();
+        distances
+    }
+}
+
+/// The number of CPUs that are online, at least 1. `root` stands for `/`.
+pub(crate) fn online_cpus(root: &Path) -> usize {
+    online_list(root).len()
+}
+
+/// The CPUs that are online; CPU 0 if nothing says so.
+fn online_list(root: &Path) -> Vec<usize> {
+    let online = read_list(&root.join("sys/devices/system/cpu/online"));
+    if online.is_empty() { vec![0] } else { online }
+}
+
+/// The nodes with CPUs. Every CPU that is online is in exactly one of them.
+fn read_nodes(system: &Path, online: &[usize]) -> Vec<Node> {
+    let dir = system.join("node");
+    let names = std::fs::read_dir(&dir)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut ids: Vec<usize> = names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
+    ids.sort_unstable();
+
+    // A CPU that no node claims, or a later one claims again, belongs to the first.
+    let mut unclaimed: Vec<bool> = vec![false; online.last().map_or(0, |last| last + 1)];
+    online.iter().for_each(|&cpu| unclaimed[cpu] = true);
+    let mut nodes = Vec::new();
+    for &id in &ids {
+        let mut cpus = read_list(&dir.join(format!("node{id}/cpulist")));
+        cpus.retain(|&cpu| unclaimed.get_mut(cpu).is_some_and(std::mem::take));
+        if !cpus.is_empty() {
+            nodes.push(Node { id, cpus, distances: Vec::new() });
+        }
+    }
+    if nodes.is_empty() {
+        nodes.push(Node { id: 0, cpus: Vec::new(), distances: Vec::new() });
+    }
+    nodes[0].cpus.extend((0..unclaimed.len()).filter(|&cpu| unclaimed[cpu]));
+    nodes[0].cpus.sort_unstable();
+
+    // The file has one column for each node that is online, those without CPUs included.
+    let columns: Vec<Option<usize>> = nodes.iter().map(|node| ids.binary_search(&node.id).ok()).collect();
+    for node in &mut nodes {
+        let row = read_text(&dir.join(format!("node{}/distance", node.id)));
+        let row: Option<Vec<u32>> = row.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
+        if let Some(row) = row.filter(|row| row.len() == ids.len()) {
+            node.distances = columns.iter().filter_map(|&column| Some(row[column?])).collect();
+        }
+    }
+    nodes
+}
+
+/// One CPU's place; `peers` are the CPUs of its node.
+fn read_cpu(system: &Path, cpu: usize, node: usize, peers: &[usize]) -> Cpu {
+    let dir = system.join(format!("cpu/cpu{cpu}"));
+    let package = read_package(&dir);
+    // The second name is what kernels before 5.2 have.
+    let core = ["topology/core_cpus_list", "topology/thread_siblings_list"]
+        .iter()
+        .find_map(|file| lowest_of_group(&dir.join(file), cpu))
+        .unwrap_or(cpu);
+    let llc = read_llc(&dir, cpu).unwrap_or_else(|| {
+        let same_package = |&&peer: &&usize| read_package(&system.join(format!("cpu/cpu{peer}"))) == package;
+        peers.iter().find(same_package).copied().unwrap_or(cpu)
+    });
+    Cpu { node, package, core, llc }
+}
+
+/// 0 where the kernel does not know (then the file says -1).
+fn read_package(cpu_dir: &Path) -> u32 {
+    read_text(&cpu_dir.join("topology/physical_package_id")).trim().parse().unwrap_or(0)
+}
+
+/// The lowest CPU that shares the highest level of cache.
+fn read_llc(cpu_dir: &Path, cpu: usize) -> Option<usize> {
+    let mut best: Option<(u32, usize)> = None;
+    for entry in std::fs::read_dir(cpu_dir.join("cache")).ok()?.flatten() {
+        let dir = entry.path();
+        let Ok(level) = read_text(&dir.join("level")).trim().parse() else { continue };
+        if read_text(&dir.join("type")).trim() == "Instruction" || best.is_some_and(|(top, _)| top >= level) {
+            continue;
+        }
+        if let Some(lowest) = lowest_of_group(&dir.join("shared_cpu_list"), cpu) {
+            best = Some((level, lowest));
+        }
+    }
+    best.map(|(_, lowest)| lowest)
+}
+
+/// The first CPU of a list that must contain `cpu`, else the list is not to be trusted.
+fn lowest_of_group(file: &Path, cpu: usize) -> Option<usize> {
+    let list = read_list(file);
+    list.contains(&cpu).then(|| list[0])
+}
+
+fn read_list(file: &Path) -> Vec<usize> {
+    parse_list(&read_text(file)).unwrap_or_default()
+}
+
+/// Reads a list like `0-3,8,10-11`: ascending, without duplicates. `None` if it is malformed.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut list = Vec::new();
+    for item in text.trim().split(',').filter(|item| !item.is_empty()) {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last >= MAX_CPUS {
+            return None;
+        }
+        list.extend(first..=last);
+    }
+    list.sort_unstable();
+    list.dedup();
+    Some(list)
+}
+
+/// A file's text; empty if there is none.
+fn read_text(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+#[gort::main]
+async fn main() {
+    std::future::ready(()).await
+}

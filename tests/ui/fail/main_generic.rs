@@ -1,0 +1,4 @@
+#[gort::main]
+fn main<T: Default>() {
+    T::default();
+}

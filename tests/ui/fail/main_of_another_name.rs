@@ -1,0 +1,4 @@
+#[gort::main]
+fn start() {}
+
+fn main() {}

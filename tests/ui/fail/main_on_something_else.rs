@@ -1,0 +1,4 @@
+#[gort::main]
+struct Main {
+    field: u32,
+}

@@ -1,0 +1,4 @@
+#[gort::main]
+fn main() -> u32 {
+    7
+}

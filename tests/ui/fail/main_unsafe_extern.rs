@@ -1,0 +1,2 @@
+#[gort::main]
+unsafe extern "C" fn main() {}

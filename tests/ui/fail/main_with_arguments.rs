@@ -1,0 +1,2 @@
+#[gort::main(flavor = "multi_thread")]
+fn main() {}

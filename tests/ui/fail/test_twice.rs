@@ -1,0 +1,5 @@
+#[gort::test]
+#[test]
+fn twice() {}
+
+fn main() {}

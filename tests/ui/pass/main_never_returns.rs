@@ -1,0 +1,4 @@
+#[gort::main]
+fn main() -> ! {
+    std::process::exit(0)
+}

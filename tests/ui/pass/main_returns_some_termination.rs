@@ -1,0 +1,6 @@
+use std::process::{ExitCode, Termination};
+
+#[gort::main]
+fn main() -> impl Termination {
+    ExitCode::SUCCESS
+}
