@@ -115,7 +115,7 @@ impl Findings {
         let mut plots = Vec::new();
         for (group, figures) in self.groups() {
             let file = out.join(format!("{group}.svg"));
-            match svg::plot(group, &figures) {
+            match svg::plot(&format!("gort compared: {group}"), &figures) {
                 Some(plot) => {
                     fs::write(file, plot)?;
                     plots.push(group);

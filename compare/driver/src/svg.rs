@@ -82,11 +82,12 @@ fn bar(svg: &mut String, axis: &Axis, row: &FigureRow, ratio: f64, y: f64) {
             BAR - 2.0
         ),
     );
-    let (anchor, at) = if end < one { ("end", end - 4.0) } else { ("start", end + 4.0) };
+    // Beside a bar to the left there may be a target; to the right of Go's line there is room.
+    let at = end.max(one) + 4.0;
     put(
         svg,
         format!(
-            "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\" font-size=\"10\" fill=\"#333\">{}</text>",
+            "<text x=\"{at:.1}\" y=\"{:.1}\" font-size=\"10\" fill=\"#333\">{}</text>",
             y + BAR - 4.0,
             three_digits(ratio)
         ),
