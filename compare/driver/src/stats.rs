@@ -48,9 +48,10 @@ pub fn show(value: f64, unit: Unit) -> String {
     }
 }
 
-/// 1.23, 12.3, 123, 1234.
+/// 0.012, 0.12, 1.23, 12.3, 123, 1234.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
+        v if v < 0.0995 => format!("{value:.3}"),
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 99.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
@@ -109,6 +110,14 @@ mod tests {
         assert_eq!(show(2746.9, Unit::Bytes), "2,747 B");
         assert_eq!(show(1.04, Unit::Times), "1.04");
         assert_eq!(show(0.972, Unit::Share), "97.2 %");
+    }
+
+    #[test]
+    fn small_ratios_do_not_vanish() {
+        assert_eq!(
+            [0.0034, 0.0994, 0.31, 0.999, 12.34, 250.6].map(three_digits),
+            ["0.003", "0.099", "0.31", "1.00", "12.3", "251"]
+        );
     }
 
     #[test]

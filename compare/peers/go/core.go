@@ -124,7 +124,8 @@ func parked(a args) report {
 
 const fibRepeat = 8
 
-// fib joins by WaitGroup and a captured variable: faster than a channel for each fork.
+// fib joins by WaitGroup, which lies beside the result so that a fork allocates once: faster than a channel for each
+// fork.
 func fib(a args) report {
 	n := a.sizeOr(25)
 	fibTree(n)
@@ -135,18 +136,24 @@ func fib(a args) report {
 	return report{ops: fibForks(n) * fibRepeat, time: time.Since(start)}
 }
 
+type fibFork struct {
+	done   sync.WaitGroup
+	result int
+}
+
+func (f *fibFork) run(n int) {
+	f.result = fibTree(n)
+	f.done.Done()
+}
+
 func fibTree(n int) int {
 	if n < 2 {
 		return n
 	}
-	var wg sync.WaitGroup
-	var left int
-	wg.Add(1)
-	go func() {
-		left = fibTree(n - 1)
-		wg.Done()
-	}()
+	left := new(fibFork)
+	left.done.Add(1)
+	go left.run(n - 1)
 	right := fibTree(n - 2)
-	wg.Wait()
-	return left + right
+	left.done.Wait()
+	return left.result + right
 }

@@ -6,7 +6,6 @@ const PINGPONG: &[Metric] = &[per_op(&[gort(0.45, "go"), gort(1.0, "tokio")])];
 const SELECT: &[Metric] = &[per_op(&[gort(0.60, "go"), gort(1.0, "tokio")])];
 const MUTEX: &[Metric] = &[per_op(&[gort(0.95, "go"), gort(1.0, "tokio")])];
 const ONLY_TOKIO: &[Metric] = &[per_op(&[gort(1.0, "tokio")])];
-const NOT_MAY: &[&str] = &["gort", "go", "tokio", "std"];
 
 pub const CHAN: &[Workload] = &[
     Workload {
@@ -80,28 +79,21 @@ pub const CHAN: &[Workload] = &[
             ONLY_TOKIO,
         )
     },
+    plain(
+        "select_ready-2",
+        "select_ready2",
+        "select among 2 receives, all ready",
+        size(5_000_000, 1_000_000),
+        SELECT,
+    ),
+    plain(
+        "select_ready-8",
+        "select_ready8",
+        "select among 8 receives, all ready",
+        size(2_000_000, 500_000),
+        SELECT,
+    ),
     Workload {
-        peers: NOT_MAY,
-        ..plain(
-            "select_ready-2",
-            "select_ready2",
-            "select among 2 receives, all ready",
-            size(5_000_000, 1_000_000),
-            SELECT,
-        )
-    },
-    Workload {
-        peers: NOT_MAY,
-        ..plain(
-            "select_ready-8",
-            "select_ready8",
-            "select among 8 receives, all ready",
-            size(2_000_000, 500_000),
-            SELECT,
-        )
-    },
-    Workload {
-        peers: NOT_MAY,
         sizes: &[("std", size(30_000, 10_000))],
         ..plain(
             "select_blocked-2",
@@ -112,7 +104,6 @@ pub const CHAN: &[Workload] = &[
         )
     },
     Workload {
-        peers: NOT_MAY,
         sizes: &[("std", size(30_000, 10_000))],
         ..plain(
             "select_blocked-8",
