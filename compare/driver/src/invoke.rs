@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// No run takes longer than this unless it hangs.
-const AT_MOST: Duration = Duration::from_secs(120);
+const AT_MOST: Duration = Duration::from_secs(60);
 
 /// The exit status by which a peer says that it cannot run a workload.
 const CANNOT: i32 = 3;

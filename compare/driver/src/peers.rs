@@ -49,9 +49,9 @@ pub struct Program {
     pub lacks: Option<String>,
 }
 
-/// Groups that the gort peer has behind cargo features of the same name. If it does not compile with all of them,
-/// it is built with those that do: a broken channel does not hide the figures of the scheduler.
-const GORT_FEATURES: [&str; 2] = ["block", "chan"];
+/// Parts of gort that the gort peer has behind cargo features of the same name. If it does not compile with all of
+/// them, it is built with those that do: a broken channel does not hide the figures of the scheduler.
+const GORT_FEATURES: [&str; 4] = ["chan", "sync", "time", "block"];
 
 /// Builds the programs that `peers` need. `home` is the directory `compare/`.
 pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
@@ -73,17 +73,13 @@ pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
 }
 
 fn build_gort(home: &Path) -> Result<Program, String> {
-    let whole = cargo_build(home, "gort", &["--features", &GORT_FEATURES.join(",")]);
+    let build = |features: &[&str]| cargo_build(home, "gort", &["--features", &features.join(",")]);
+    let whole = build(&GORT_FEATURES);
     let Err(why) = whole else { return whole };
-    // All subsets of a short list, larger ones first.
-    for kept in [&GORT_FEATURES[..1], &GORT_FEATURES[1..], &[]] {
-        if let Ok(mut program) = cargo_build(home, "gort", &["--features", &kept.join(",")]) {
-            let lost: Vec<&str> = GORT_FEATURES.into_iter().filter(|f| !kept.contains(f)).collect();
-            program.lacks = Some(format!("built without {}: {why}", lost.join(" and ")));
-            return Ok(program);
-        }
-    }
-    Err(why)
+    let (kept, lost): (Vec<&str>, Vec<&str>) = GORT_FEATURES.into_iter().partition(|f| build(&[f]).is_ok());
+    let mut program = build(&kept)?;
+    program.lacks = Some(format!("built without {}: {why}", lost.join(", ")));
+    Ok(program)
 }
 
 fn cargo_build(home: &Path, program: &str, more: &[&str]) -> Result<Program, String> {

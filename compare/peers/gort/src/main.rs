@@ -9,6 +9,10 @@ mod chan;
 mod core;
 mod gate;
 mod kind;
+#[cfg(feature = "sync")]
+mod sync;
+#[cfg(feature = "time")]
+mod time;
 
 use compare_common::{Args, Outcome, unknown};
 use kind::{Private, Shared};
@@ -64,26 +68,26 @@ fn plain(args: &Args) -> Outcome {
         "select_blocked2" => chan::select_blocked2(args),
         #[cfg(feature = "chan")]
         "select_blocked8" => chan::select_blocked8(args),
-        #[cfg(feature = "chan")]
-        "mutex" => chan::mutex(args),
-        #[cfg(feature = "chan")]
-        "mutex_free" => chan::mutex_free(args),
-        #[cfg(feature = "chan")]
-        "rwlock" => chan::rwlock(args),
-        #[cfg(feature = "chan")]
-        "timers" => chan::timers(args),
+        #[cfg(feature = "sync")]
+        "mutex" => sync::mutex(args),
+        #[cfg(feature = "sync")]
+        "mutex_free" => sync::mutex_free(args),
+        #[cfg(feature = "sync")]
+        "rwlock" => sync::rwlock(args),
+        #[cfg(feature = "time")]
+        "timers" => time::timers(args),
         #[cfg(feature = "chan")]
         "ring" => chan::ring(args),
-        #[cfg(feature = "block")]
-        "hog" => block::hog(args),
-        #[cfg(feature = "block")]
-        "hog_first" => block::hog_first(args),
+        #[cfg(feature = "time")]
+        "hog" => time::hog(args),
+        #[cfg(feature = "time")]
+        "hog_first" => time::hog_first(args),
         #[cfg(feature = "block")]
         "blocking" => block::blocking(args),
         #[cfg(feature = "block")]
         "syscall_short" => block::syscall_short(args),
-        #[cfg(feature = "block")]
-        "fairness" => block::fairness(args),
+        #[cfg(feature = "time")]
+        "fairness" => time::fairness(args),
         _ => unknown(args),
     }
 }
