@@ -17,12 +17,13 @@ pub(crate) fn run(m: &'static M) {
             find_runnable(m)
         });
         let Some(g) = next else { return };
-        let outcome = match g.locked_m.get() {
+        match g.locked_m.get() {
             Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
-            _ => execute(m, g),
-        };
-        if outcome == Outcome::EndThread {
-            return;
+            _ => {
+                if execute(m, g) == Outcome::EndThread {
+                    return;
+                }
+            }
         }
     }
 }

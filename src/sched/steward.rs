@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::global::{self, IDLE_PS, SPINNING};
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, schedule, section};
+use super::{find, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::sys::{signal, thread};
 
@@ -67,7 +67,7 @@ fn main(m: &'static M) {
     if p.is_some() {
         m.spinning.set(true);
     } else {
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
+        wake::stop_spinning_without_p();
     }
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.
