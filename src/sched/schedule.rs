@@ -11,12 +11,10 @@ use super::{global, locked, spawn, wake};
 
 /// Runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
-    loop {
-        let next = next_local(m).or_else(|| {
-            m.use_own_tls();
-            find_runnable(m)
-        });
-        let Some(g) = next else { return };
+    // A new M spins: `find_runnable` knows what to do about that, `next_local` does not.
+    let mut next = find_runnable(m);
+    while let Some(g) = next {
+        debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
         match g.locked_m.get() {
             Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
             _ => {
@@ -25,6 +23,10 @@ pub(crate) fn run(m: &'static M) {
                 }
             }
         }
+        next = next_local(m).or_else(|| {
+            m.use_own_tls();
+            find_runnable(m)
+        });
     }
 }
 
