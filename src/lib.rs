@@ -4,11 +4,16 @@
 
 mod atomic;
 mod goroutine;
+mod netpoll;
 pub mod runtime;
 mod sched;
 mod stack;
 mod sys;
+pub mod time;
+mod timer;
 mod tls;
+
+pub use time::sleep;
 
 pub use goroutine::{
     Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,

@@ -8,14 +8,18 @@ use super::global::{self, IDLE_PS, PROCS, SPINNING};
 use super::idle;
 use super::m::M;
 use super::p::{self, P};
-use super::{procs, steal, wake};
+use super::{poller, procs, steal, wake};
 use crate::atomic::Ordering;
+use crate::timer;
 
 /// The global queue comes first at every such tick, so that two goroutines that keep waking each other cannot
 /// keep the rest away.
 const GLOBAL_EVERY: u32 = 61;
 /// For the same reason `runnext` may win over the ring so many times in a row.
 const NEXT_STREAK: u32 = 61;
+
+/// While goroutines come and go quickly, the clock is read only at every such tick.
+const TIMERS_EVERY: u32 = 8;
 
 /// The next goroutine of this M's own P.
 #[inline]
@@ -34,6 +38,9 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
         && let Some(g) = global::lock().pop()
     {
         return Some(g);
+    }
+    if tick % TIMERS_EVERY == 0 {
+        timer::check(p);
     }
     // SAFETY: this M owns the P.
     let owner = unsafe { p.runq.owner() };
@@ -66,12 +73,16 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
             procs::give_up_retired_p(m, p);
             continue;
         }
+        timer::check(p);
         let found = next_local(m).or_else(|| take_global(p)).or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);
         }
         give_up_idle_p(m, p);
+        if m.p().is_none() {
+            poller::wait(m);
+        }
     }
 }
 
@@ -105,7 +116,10 @@ fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
         SPINNING.fetch_add(1, Ordering::SeqCst);
         p.stats.spins.add(1);
     }
-    steal::steal(m, p)
+    steal::steal(m, p).or_else(|| {
+        steal::run_timers_of_others(p);
+        next_local(m)
+    })
 }
 
 /// A spinner that found work makes room for the next spinner: there may be more.

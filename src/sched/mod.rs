@@ -13,6 +13,7 @@ pub(crate) mod note;
 pub(crate) mod p;
 pub(crate) mod park;
 mod parkword;
+pub(crate) mod poller;
 pub(crate) mod procs;
 pub(crate) mod reason;
 mod runq;
@@ -23,7 +24,7 @@ mod status;
 mod steal;
 mod steward;
 pub(crate) mod waiter;
-mod wake;
+pub(crate) mod wake;
 
 /// A runtime bug: says where and what, and aborts.
 #[cold]

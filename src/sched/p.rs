@@ -13,7 +13,9 @@ use crossbeam_utils::CachePadded;
 
 use super::g::G;
 use super::glist::GList;
+use super::lock::Lock;
 use super::runq::RunQueue;
+use crate::timer::{Heap, NEVER};
 
 /// The most Ps there can be.
 pub(crate) const MAX_PROCS: usize = 1024;
@@ -35,6 +37,9 @@ pub(crate) struct P {
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
     pub(crate) link: Cell<Option<&'static P>>,
+    pub(crate) timers: Lock<Heap>,
+    /// The earliest time in `timers` (see timer/mod.rs, T2).
+    pub(crate) next_timer: AtomicU64,
     pub(crate) stats: Stats,
 }
 
@@ -82,6 +87,8 @@ impl P {
             dead: GList::new(),
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
+            timers: Lock::new(Heap::new()),
+            next_timer: AtomicU64::new(NEVER),
             stats: Stats::default(),
         }
     }

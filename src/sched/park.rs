@@ -1,12 +1,14 @@
 //! Stopping the calling goroutine.
 
+use std::ptr;
 use std::time::Instant;
 
 use super::g::{G, Switch};
 use super::reason::WaitReason;
 use super::section;
-use super::waiter::Wait;
+use super::waiter::{TIMED_OUT, Wait, Waiter};
 use crate::atomic::Ordering;
+use crate::timer::{self, Fire, NEVER, Timer};
 
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
 #[inline]
@@ -28,8 +30,48 @@ pub(crate) fn park_goroutine_until(
     deadline: Instant,
     wait: &Wait,
 ) {
-    let _ = (deadline, wait);
+    let when = timer::nanos_at(deadline);
+    if when == NEVER {
+        return park_goroutine(g, reason, object);
+    }
+    let timer = Timer::new(time_out, ptr::from_ref(wait).cast());
+    let section = section::enter_as(g);
+    // SAFETY: the timer lives here until `stop` has returned.
+    unsafe { timer::start(&section, &timer, when) };
+    drop(section);
     park_goroutine(g, reason, object);
+    let section = section::enter_as(g);
+    timer::stop(&timer);
+    drop(section);
+}
+
+/// The callback of a deadline: ends the wait unless somebody else has claimed it.
+unsafe fn time_out(wait: *const (), _now: u64) -> Fire {
+    // SAFETY: the waiter stops its timer before it leaves, so the wait is still there.
+    let wait = unsafe { &*wait.cast::<Wait>() };
+    if wait.try_claim(TIMED_OUT) { wait.waiter().ready_from_timer() } else { Fire::Nothing }
+}
+
+/// Stops the calling goroutine until `when`, in nanoseconds of the monotonic clock.
+pub(crate) fn sleep_goroutine(g: &'static G, when: u64) {
+    if when == NEVER {
+        return park_goroutine(g, WaitReason::Sleep, 0); // nobody will ready it
+    }
+    let waiter = Waiter::current();
+    let timer = Timer::new(end_of_sleep, ptr::from_ref(&waiter).cast());
+    let section = section::enter_as(g);
+    // SAFETY: the timer lives here until `stop` has returned.
+    unsafe { timer::start(&section, &timer, when) };
+    drop(section);
+    park_goroutine(g, WaitReason::Sleep, 0);
+    let section = section::enter_as(g);
+    timer::stop(&timer);
+    drop(section);
+}
+
+unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {
+    // SAFETY: the sleeper is parked, or about to, and its Waiter is on its stack.
+    unsafe { *waiter.cast::<Waiter>() }.ready_from_timer()
 }
 
 /// Lets others run.

@@ -13,7 +13,7 @@ use super::reason::WaitReason;
 use super::waiter::{Waiter, park};
 use super::wake;
 use crate::atomic::Ordering;
-use crate::stack;
+use crate::{stack, timer};
 use std::sync::atomic::AtomicBool;
 
 /// One change at a time.
@@ -106,6 +106,9 @@ pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
 pub(crate) fn leave(p: &'static P) {
     wake::drain(p);
     stack::cache::flush(p);
+    if let Some(first) = p::get(0) {
+        timer::move_all(p, first);
+    }
     let mut leaving = LEAVING.lock_inside();
     leaving.count -= 1;
     let waiter = if leaving.count == 0 { leaving.waiter.take() } else { None };

@@ -14,7 +14,7 @@ use super::runq::BATCH;
 use super::section;
 use super::status::Status;
 use super::steward;
-use crate::atomic::Ordering;
+use crate::atomic::{Ordering, fence};
 
 /// Makes a goroutine runnable whose park word said that it is the caller's.
 #[inline]
@@ -37,6 +37,21 @@ pub(crate) fn make_runnable_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);
     wake_p();
+}
+
+/// As [`make_runnable_on`], for all of a list, in order.
+pub(crate) fn make_all_runnable_on(p: &'static P, list: &GList) {
+    let mut some = false;
+    while let Some(g) = list.pop_front() {
+        g.set_status(Status::Runnable);
+        put_last(p, g);
+        some = true;
+    }
+    if some {
+        // Between the puts and the look at the idle Ps: see `put_last`.
+        fence(Ordering::SeqCst);
+        wake_p();
+    }
 }
 
 /// Puts `g` into runnext; what was there goes to the end of the ring. The caller owns the P.
