@@ -161,32 +161,23 @@ pub(crate) fn tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Yields until the goroutine runs on another thread than before. There must be other goroutines that yield
-/// (see [`shuffle`]) and at least two Ps.
+/// Moves the calling goroutine to another thread: while a second goroutine is bound to the thread of the first,
+/// the first can only go on elsewhere.
 #[track_caller]
 pub(crate) fn migrate() {
     let before = tid();
-    until("the goroutine has moved to another thread", || tid() != before);
-}
-
-/// Runs `f` while goroutines that do nothing but yield make the others move between threads.
-pub(crate) fn shuffle<T>(f: impl FnOnce() -> T) -> T {
-    let stop = AtomicBool::new(false);
-    gort::scope(|s| {
-        for _ in 0..8 {
-            s.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    gort::yield_now();
-                }
-            });
-        }
-        struct Stop<'a>(&'a AtomicBool);
-        impl Drop for Stop<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
+    while tid() == before {
+        let (elsewhere, moved) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (not_here, let_go) = (elsewhere.clone(), moved.clone());
+        gort::spawn(move || {
+            let _bound = gort::runtime::os_thread_guard();
+            if tid() == before {
+                until("the other goroutine has moved", || let_go.load(Ordering::Acquire));
+            } else {
+                not_here.store(true, Ordering::Release);
             }
-        }
-        let _stop = Stop(&stop);
-        f()
-    })
+        });
+        until("the goroutine has moved", || tid() != before || elsewhere.load(Ordering::Acquire));
+        moved.store(true, Ordering::Release);
+    }
 }
