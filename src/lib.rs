@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 mod atomic;
+mod blocking;
 mod goroutine;
 mod netpoll;
 pub mod runtime;
@@ -13,6 +14,7 @@ pub mod time;
 mod timer;
 mod tls;
 
+pub use blocking::{blocking, checkpoint};
 pub use time::sleep;
 
 pub use goroutine::{

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{procs, section, steward};
+use super::{detach, preempt, procs, section, steward, sysmon};
 use crate::sys::{cpus, env, thread};
 use crate::tls;
 
@@ -34,9 +34,14 @@ fn boot() -> Result<(), String> {
     for warning in &settings.warnings {
         eprintln!("gort: {warning}");
     }
+    detach::init();
+    preempt::init(!settings.debug.asyncpreemptoff);
     procs::start(settings.max_procs.unwrap_or_else(|| cpus::default_procs(&cpus::read())));
     if let Err(error) = thread::start("gort-steward", 128 << 10, steward::run) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
+    }
+    if let Err(error) = thread::start("gort-sysmon", 128 << 10, sysmon::run) {
+        super::throw("boot", format_args!("could not start the runtime's second thread: {error}"));
     }
     private_tls
 }

@@ -34,8 +34,7 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
         }
     }
     if tick % GLOBAL_EVERY == 0
-        && global::queue_len() != 0
-        && let Some(g) = global::lock().pop()
+        && let Some(g) = take_global_for_fairness(tick)
     {
         return Some(g);
     }
@@ -60,6 +59,20 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     unsafe { g.as_ref() }
 }
 
+/// The oldest of the global queue and of the hogs, in turn.
+#[cold]
+fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
+    if global::queue_len() + global::hogs_len() == 0 {
+        return None;
+    }
+    let state = global::lock();
+    if tick / GLOBAL_EVERY % 2 == 0 {
+        state.pop().or_else(|| state.pop_hog())
+    } else {
+        state.pop_hog().or_else(|| state.pop())
+    }
+}
+
 /// A goroutine from anywhere; stops the M when there is none. `None`: the thread shall end.
 pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
     loop {
@@ -74,7 +87,7 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
             continue;
         }
         timer::check(p);
-        let found = next_local(m).or_else(|| take_global(p)).or_else(|| spin(m, p));
+        let found = next_local(m).or_else(|| take_global(p)).or_else(take_hog).or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);
@@ -103,6 +116,14 @@ fn take_global(p: &'static P) -> Option<&'static G> {
         debug_assert!(fits, "room was checked");
     }
     Some(first)
+}
+
+/// A goroutine whose last slice was used up. One at a time: each will want a P for long.
+fn take_hog() -> Option<&'static G> {
+    if global::hogs_len() == 0 {
+        return None;
+    }
+    global::lock().pop_hog()
 }
 
 /// Steals, if not too many do so already.
@@ -134,7 +155,7 @@ fn stop_spinning_with_work(m: &'static M) {
 /// stopped counting as a spinner, because whoever made work meanwhile saw it spin and woke nobody.
 fn give_up_idle_p(m: &'static M, p: &'static P) {
     let state = global::lock();
-    if state.len() != 0 || p.retired.load(Ordering::Relaxed) {
+    if !state.is_empty() || p.retired.load(Ordering::Relaxed) {
         return;
     }
     m.set_p(None);
@@ -156,5 +177,6 @@ fn give_up_idle_p(m: &'static M, p: &'static P) {
 /// Whether some queue holds a goroutine. All loads SeqCst; see README.md.
 pub(crate) fn work_anywhere() -> bool {
     global::queue_len() != 0
+        || global::hogs_len() != 0
         || (0..PROCS.load(Ordering::Relaxed) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
 }

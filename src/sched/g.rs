@@ -97,6 +97,8 @@ pub(crate) struct G {
     pub(crate) parked_at: AtomicU64,
     /// Its stack was shrunk since it parked.
     pub(crate) shrunk: Cell<bool>,
+    /// Inside `gort::blocking`.
+    pub(crate) blocking: Cell<bool>,
     /// Nesting of lock_os_thread; the M it is bound to.
     pub(crate) lock_count: Cell<u32>,
     pub(crate) locked_m: Cell<Option<&'static M>>,
@@ -133,6 +135,7 @@ impl G {
             wait_object: AtomicUsize::new(0),
             parked_at: AtomicU64::new(0),
             shrunk: Cell::new(false),
+            blocking: Cell::new(false),
             lock_count: Cell::new(0),
             locked_m: Cell::new(None),
             slot_start,

@@ -12,11 +12,14 @@ use super::glist::GList;
 use super::lock::{Guard, Lock};
 use super::m::M;
 use super::p::{MAX_PROCS, P};
+use super::sysmon;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
     queue: GList,
+    /// Runnable goroutines that were stopped because their slice was over. They come after all others.
+    hogs: GList,
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
@@ -27,13 +30,15 @@ unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
     queue: GList::new(),
+    hogs: GList::new(),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
     idle_m_count: Cell::new(0),
 }));
 
-/// Length of the global queue. SeqCst where the sleep/wake protocol reads it.
+/// Lengths of the two global queues. SeqCst where the sleep/wake protocol reads them.
 static QUEUE_LEN: AtomicU32 = AtomicU32::new(0);
+static HOGS_LEN: AtomicU32 = AtomicU32::new(0);
 /// Number of idle Ps.
 pub(crate) static IDLE_PS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 /// Number of spinning Ms, including one that the steward is starting.
@@ -52,6 +57,12 @@ pub(crate) fn lock() -> Guard<'static, State> {
 #[inline]
 pub(crate) fn queue_len() -> u32 {
     QUEUE_LEN.load(Ordering::SeqCst)
+}
+
+/// How many goroutines whose slice was over wait, at some moment.
+#[inline]
+pub(crate) fn hogs_len() -> u32 {
+    HOGS_LEN.load(Ordering::SeqCst)
 }
 
 /// Whether that P was idle at some moment.
@@ -83,6 +94,22 @@ impl State {
         self.queue.len()
     }
 
+    /// Appends a goroutine whose slice is over.
+    pub(crate) fn push_hog(&self, g: &'static G) {
+        self.hogs.push_back(g);
+        HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
+    }
+
+    pub(crate) fn pop_hog(&self) -> Option<&'static G> {
+        let g = self.hogs.pop_front();
+        HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
+        g
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.len() + self.hogs.len() == 0
+    }
+
     fn publish_len(&self) {
         QUEUE_LEN.store(self.queue.len() as u32, Ordering::SeqCst);
     }
@@ -100,6 +127,7 @@ impl State {
         let p = self.idle_ps.get()?;
         self.idle_ps.set(p.link.take());
         self.no_longer_idle(p);
+        sysmon::wake_if_asleep();
         Some(p)
     }
 

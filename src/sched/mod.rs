@@ -1,6 +1,7 @@
 //! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
 pub(crate) mod boot;
+mod detach;
 mod find;
 pub(crate) mod g;
 pub(crate) mod glist;
@@ -15,6 +16,7 @@ pub(crate) mod park;
 mod parkword;
 pub(crate) mod poller;
 pub(crate) mod procs;
+pub(crate) mod preempt;
 pub(crate) mod reason;
 mod runq;
 mod schedule;
@@ -23,6 +25,8 @@ pub(crate) mod spawn;
 mod status;
 mod steal;
 mod steward;
+pub(crate) mod syscall;
+mod sysmon;
 pub(crate) mod waiter;
 pub(crate) mod wake;
 

@@ -14,6 +14,7 @@ use crossbeam_utils::CachePadded;
 use super::g::G;
 use super::glist::GList;
 use super::lock::Lock;
+use super::m::M;
 use super::runq::RunQueue;
 use crate::timer::{Heap, NEVER};
 
@@ -23,6 +24,12 @@ pub(crate) const MAX_PROCS: usize = 1024;
 pub(crate) struct P {
     pub(crate) id: u32,
     pub(crate) runq: CachePadded<RunQueue<G>>,
+    /// The M that has it or had it last.
+    pub(crate) m: AtomicPtr<M>,
+    /// Its M is in a blocking call: whoever swaps this to false owns the P.
+    pub(crate) in_syscall: AtomicBool,
+    /// Counts entries into blocking calls.
+    pub(crate) syscall_tick: AtomicU32,
     /// Raised by others: the running goroutine should let go at its next runtime call.
     pub(crate) preempt: AtomicBool,
     /// GOMAXPROCS shrank: the owner must give this P up for good.
@@ -58,6 +65,9 @@ pub(crate) struct Stats {
     pub(crate) spins: Counter,
     pub(crate) overflows: Counter,
     pub(crate) hand_offs: Counter,
+    pub(crate) syscalls: Counter,
+    pub(crate) preempted: Counter,
+    pub(crate) preempted_by_signal: Counter,
 }
 
 /// A count with one writer at a time.
@@ -80,6 +90,9 @@ impl P {
         P {
             id,
             runq: CachePadded::new(RunQueue::new()),
+            m: AtomicPtr::new(std::ptr::null_mut()),
+            in_syscall: AtomicBool::new(false),
+            syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             tick: AtomicU32::new(0),
@@ -91,6 +104,20 @@ impl P {
             next_timer: AtomicU64::new(NEVER),
             stats: Stats::default(),
         }
+    }
+}
+
+impl P {
+    /// Takes the P from an M that is in a blocking call. Acquire and Release: ownership passes.
+    pub(crate) fn take_from_syscall(&self) -> bool {
+        self.in_syscall.load(Ordering::Relaxed)
+            && self.in_syscall.compare_exchange(true, false, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The M that has it or had it last.
+    pub(crate) fn m(&self) -> Option<&'static M> {
+        // SAFETY: Ms are never freed.
+        unsafe { self.m.load(Ordering::Relaxed).as_ref() }
     }
 }
 

@@ -83,7 +83,7 @@ fn shrink(before: usize, wanted: usize) {
         let state = global::lock();
         p.retired.store(true, Ordering::Relaxed);
         p.preempt.store(true, Ordering::Relaxed);
-        let was_idle = state.take_this_idle_p(p);
+        let was_idle = state.take_this_idle_p(p) || p.take_from_syscall();
         drop(state);
         drop(section);
         if was_idle {

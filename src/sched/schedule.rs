@@ -58,8 +58,9 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
                 Outcome::Next
             }
             Some(Switch::Preempt) => {
+                owned_p(m).stats.preempted.add(1);
                 g.set_status(Status::Runnable);
-                global::lock().push(g);
+                global::lock().push_hog(g);
                 Outcome::Next
             }
             Some(Switch::NeedP) => {

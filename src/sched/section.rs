@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
+use super::status::Status;
+use super::syscall;
 use crate::tls;
 
 thread_local! {
@@ -53,7 +55,7 @@ pub(crate) fn init() {
 /// A new goroutine's first step: it starts inside the runtime and leaves it.
 pub(crate) fn leave_first() {
     if let Some(g) = current() {
-        drop(Section { g, _not_send: PhantomData });
+        drop(Section::resume(g));
     }
 }
 
@@ -84,6 +86,16 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
 }
 
 impl Section {
+    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the goroutine's end.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+
+    /// The section of a goroutine that is inside the runtime already.
+    pub(crate) fn resume(g: &'static G) -> Section {
+        Section { g, _not_send: PhantomData }
+    }
+
     #[inline]
     pub(crate) fn g(&self) -> &'static G {
         self.g
@@ -118,7 +130,10 @@ impl Section {
 
     #[cold]
     fn wait_for_p(&self) {
-        self.switch(Switch::NeedP);
+        if !syscall::take_p_back(self.m()) {
+            self.switch(Switch::NeedP);
+        }
+        self.g.set_status(Status::Running);
     }
 
     #[cold]

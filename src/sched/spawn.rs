@@ -144,7 +144,7 @@ fn main<B: Body>(g: &'static G, mut body: B) {
         // SAFETY: as above.
         unsafe { tls::block::run_destructors() };
     }
-    std::mem::forget(section::enter_as(g));
+    section::enter_as(g).keep();
 }
 
 /// On g0, after `main` returned: the slot goes to the cache.

@@ -13,7 +13,7 @@ use super::m::{self, M};
 use super::note::Note;
 use super::{find, schedule, section};
 use crate::atomic::Ordering;
-use crate::sys::thread;
+use crate::sys::{signal, thread};
 
 static WAKE: Note = Note::new();
 static START_M: AtomicBool = AtomicBool::new(false);
@@ -61,6 +61,7 @@ fn start_m() -> std::io::Result<()> {
 fn main(m: &'static M) {
     m.adopt_thread(thread::tid(), section::current_slot());
     m.in_runtime.set(1);
+    let _signal_stack = signal::prepare_thread();
     let p = global::lock().take_idle_p();
     m.set_p(p);
     if p.is_some() {

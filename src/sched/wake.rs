@@ -134,7 +134,7 @@ fn wake_p_slow() {
 
 /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
 pub(crate) fn hand_off_p(p: &'static P) {
-    let has_work = || !p.runq.is_empty() || global::queue_len() != 0;
+    let has_work = || !p.runq.is_empty() || global::queue_len() + global::hogs_len() != 0;
     if has_work() && give_to_idle_m(p) {
         return;
     }
@@ -148,7 +148,7 @@ pub(crate) fn hand_off_p(p: &'static P) {
     state.put_idle_p(p);
     drop(state);
     // Work may have come while the P was neither idle nor looking.
-    if global::queue_len() != 0 {
+    if global::queue_len() + global::hogs_len() != 0 {
         wake_p();
     }
 }

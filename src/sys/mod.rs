@@ -15,6 +15,8 @@ pub(crate) mod facts;
 mod fake;
 pub(crate) mod futex;
 pub(crate) mod mem;
+pub(crate) mod membarrier;
+pub(crate) mod signal;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod topology;
