@@ -58,5 +58,5 @@ pub(crate) fn start_locked_m(m: &'static M, owner: &'static M) -> Outcome {
     m.set_p(None);
     owner.next_p.set(p);
     owner.note.set();
-    if idle::stop_m(m) { Outcome::Next } else { Outcome::EndThread }
+    if idle::stop_m(m) { Outcome::Stopped } else { Outcome::EndThread }
 }

@@ -11,19 +11,22 @@ use super::{global, locked, spawn, wake};
 
 /// Runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
-    loop {
-        let next = next_local(m).or_else(|| {
-            m.use_own_tls();
-            find_runnable(m)
-        });
-        let Some(g) = next else { return };
+    // A new M, and one that was stopped, may have been started to spin. Only `find_runnable` gives that up when
+    // there is work; the fast path would run a goroutine while everybody counts on this M to look for more.
+    let mut next = find_runnable(m);
+    while let Some(g) = next {
         let outcome = match g.locked_m.get() {
             Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
             _ => execute(m, g),
         };
-        if outcome == Outcome::EndThread {
-            return;
-        }
+        next = match outcome {
+            Outcome::Next => next_local(m).or_else(|| {
+                m.use_own_tls();
+                find_runnable(m)
+            }),
+            Outcome::Stopped => find_runnable(m),
+            Outcome::EndThread => None,
+        };
     }
 }
 
@@ -32,12 +35,14 @@ pub(crate) fn run(m: &'static M) {
 pub(crate) enum Outcome {
     /// Looks for the next one.
     Next,
+    /// The same, after it was stopped meanwhile.
+    Stopped,
     /// Ends: the goroutine exited while bound to the thread.
     EndThread,
 }
 
 /// Runs `g` on `m` until it stops.
-pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
+pub(crate) fn execute(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
         let why = switch_to(m, g);
         // Here we are on g's thread pointer still, and `g` may be somebody else's as soon as it is published.
@@ -77,8 +82,8 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
         };
         if m.locked_g.get().is_some() && outcome == Outcome::Next {
             m.use_own_tls();
-            let g = locked::stop_locked_m(m);
-            return execute(m, g);
+            g = locked::stop_locked_m(m);
+            continue;
         }
         return outcome;
     }
