@@ -35,8 +35,10 @@ pub(crate) trait Body {
     fn finish(self);
 }
 
-/// A closure larger than this is boxed instead of copied to the new stack.
-const INLINE_BODY: usize = 512;
+/// The largest body that fits onto a new stack; `goroutine/join.rs` boxes larger closures.
+pub(crate) const INLINE_BODY: usize = 512;
+/// The alignment of a new stack's top.
+pub(crate) const INLINE_ALIGN: usize = 16;
 
 /// Starts a goroutine. `info` must stay valid until `Body::finish` is called. Returns its id.
 ///
@@ -48,31 +50,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     if spec.private_tls {
         boot::private_tls_available()?;
     }
-    if size_of::<B>() > INLINE_BODY || align_of::<B>() > 16 {
-        // SAFETY: passed on.
-        return unsafe { launch_inline(spec, info, Boxed(Some(Box::new(body)))) };
-    }
-    // SAFETY: passed on.
-    unsafe { launch_inline(spec, info, body) }
-}
-
-struct Boxed<B>(Option<Box<B>>);
-
-impl<B: Body> Body for Boxed<B> {
-    fn run(&mut self) {
-        if let Some(body) = &mut self.0 {
-            body.run();
-        }
-    }
-
-    fn finish(self) {
-        if let Some(body) = self.0 {
-            body.finish();
-        }
-    }
-}
-
-unsafe fn launch_inline<B: Body>(spec: &Spec, info: *const Info, body: B) -> io::Result<u64> {
+    debug_assert!(size_of::<B>() <= INLINE_BODY && align_of::<B>() <= INLINE_ALIGN);
     let Some(mut section) = section::enter() else {
         let g = match cache::take_shared(spec.class) {
             Some(g) => g,

@@ -8,6 +8,7 @@ use crate::sched::g::G;
 use crate::sched::glist::GList;
 use crate::sched::lock::Lock;
 use crate::sched::p::P;
+use crate::sys::mem::PAGE;
 use crate::tls;
 
 /// A P keeps at most so many; beyond, half of them go to the shared list.
@@ -79,10 +80,11 @@ pub(crate) fn make(class: SizeClass) -> io::Result<&'static G> {
 /// Makes sure that the slot has a fresh private TLS block. Allocates the first time.
 pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     if !g.block_made.get() {
+        // As with threads, the guard is not part of the stack that code sees.
+        let stack = g.slot_start() + PAGE;
+        let size = std::ptr::from_ref(g) as usize - stack;
         // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
-        unsafe {
-            tls::block::create(g.block, g.slot_start(), std::ptr::from_ref(g) as usize - g.slot_start())?
-        };
+        unsafe { tls::block::create(g.block, stack, size)? };
         g.block_made.set(true);
     } else if g.block_stale.get() {
         // SAFETY: the slot is ours and nobody runs on its block.

@@ -17,8 +17,8 @@ use std::sync::atomic::Ordering;
 
 use crate::sched::glist::GList;
 use crate::sched::p::P;
-use crate::sched::section::Section;
 use crate::sched::poller;
+use crate::sched::section::Section;
 use crate::sys::clock::nanotime;
 
 pub(crate) use heap::Heap;
@@ -116,10 +116,7 @@ pub(crate) fn move_all(from: &'static P, to: &'static P) {
 
 /// The earliest time in any heap.
 pub(crate) fn earliest() -> u64 {
-    crate::sched::p::all()
-        .map(|p| p.next_timer.load(Ordering::SeqCst))
-        .min()
-        .unwrap_or(NEVER)
+    crate::sched::p::all().map(|p| p.next_timer.load(Ordering::SeqCst)).min().unwrap_or(NEVER)
 }
 
 /// Nanoseconds of the monotonic clock at `deadline`; what is too far away is `NEVER`.
