@@ -3,3 +3,5 @@
 mod atomic;
 mod sched;
 mod sys;
+
+pub mod chan;
