@@ -28,13 +28,21 @@ mod array;
 mod at;
 mod block;
 mod counter;
+mod engine;
 mod errors;
 mod handle;
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub mod internal;
 mod iter;
 mod list;
+mod macros;
+mod payload;
 mod receiver;
 mod relax;
 mod ring;
+mod rng;
+mod select;
 mod sender;
 mod slot;
 mod tick;
@@ -47,12 +55,15 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[doc(inline)]
+pub use crate::{__chan_select as select, __chan_select_biased as select_biased};
 pub use errors::{
     ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError,
     TryReadyError, TryRecvError, TrySelectError, TrySendError,
 };
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
+pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
 
 /// A ring of more bytes than this is not allocated; a list with a limit takes its place.

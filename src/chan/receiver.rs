@@ -359,7 +359,7 @@ impl<T> Drop for Receiver<T> {
             match &self.flavor {
                 Flavor::Array(chan) => chan.release(Array::close_and_discard),
                 Flavor::List(chan) => chan.release(List::close_and_discard),
-                Flavor::Zero(chan) => chan.release(|chan| drop(chan.close())),
+                Flavor::Zero(chan) => chan.release(|chan| _ = chan.close()),
                 Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
             }
         }

@@ -327,9 +327,9 @@ impl<T> Drop for Sender<T> {
         // SAFETY: released once, and not used any more.
         unsafe {
             match &self.flavor {
-                Flavor::Array(chan) => chan.release(|chan| drop(chan.close())),
-                Flavor::List(chan) => chan.release(|chan| drop(chan.close())),
-                Flavor::Zero(chan) => chan.release(|chan| drop(chan.close())),
+                Flavor::Array(chan) => chan.release(|chan| _ = chan.close()),
+                Flavor::List(chan) => chan.release(|chan| _ = chan.close()),
+                Flavor::Zero(chan) => chan.release(|chan| _ = chan.close()),
             }
         }
     }
