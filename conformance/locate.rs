@@ -14,8 +14,10 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     for entry in fs::read_dir(&tests).expect("the crate ships its tests") {
         let file = entry.expect("a directory entry").path();
+        let name = file.file_name().expect("a file");
+        assert!(Path::new("tests").join(name).exists(), "tests/{} is missing here", name.display());
         let module = format!("#[path = {:?}]\nmod body;\n", file.display().to_string());
-        fs::write(out.join(file.file_name().expect("a file")), module).expect("OUT_DIR can be written to");
+        fs::write(out.join(name), module).expect("OUT_DIR can be written to");
     }
 }
 

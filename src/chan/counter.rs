@@ -29,9 +29,10 @@ pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
     (SenderSide { counter }, ReceiverSide { counter })
 }
 
-/// Runs when a side is gone, even if its messages panicked while they were dropped.
+/// Counts a side as gone, even if a message panicked while it was dropped.
 struct Leave<C> {
     counter: *mut Counter<C>,
+    panicked: bool,
 }
 
 impl<C> Drop for Leave<C> {
@@ -39,7 +40,9 @@ impl<C> Drop for Leave<C> {
         // AcqRel: whoever frees the channel sees all that the other side did.
         // SAFETY: a side is counted as gone once, so the channel is alive until the second comes here.
         unsafe {
-            if (*self.counter).gone.fetch_add(1, Ordering::AcqRel) == 1 {
+            let last = (*self.counter).gone.fetch_add(1, Ordering::AcqRel) == 1;
+            // After a panic the rest is leaked: another panic now would end the process.
+            if last && !self.panicked {
                 drop(Box::from_raw(self.counter));
             }
         }
@@ -73,8 +76,9 @@ macro_rules! side {
                 // AcqRel: what was done through the other handles of this side comes before the disconnect.
                 // SAFETY: we are a handle, so the channel is alive.
                 if unsafe { (*self.counter).$count.fetch_sub(1, Ordering::AcqRel) } == 1 {
-                    let _leave = Leave { counter: self.counter };
+                    let mut leave = Leave { counter: self.counter, panicked: true };
                     disconnect(self);
+                    leave.panicked = false;
                 }
             }
 
