@@ -4,6 +4,7 @@
 
 mod atomic;
 mod blocking;
+pub mod chan;
 mod goroutine;
 mod netpoll;
 pub mod runtime;
