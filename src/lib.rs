@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod alloc;
 mod atomic;
 mod blocking;
 pub mod chan;
