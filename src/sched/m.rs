@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use super::g::G;
+use super::g::{G, Switch};
 use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
@@ -28,6 +28,9 @@ pub(crate) struct M {
     /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
     pub(crate) current_slot: Cell<*const Cell<*const G>>,
     pub(crate) random: Cell<u64>,
+    /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
+    pub(crate) g0: Cell<usize>,
+    pub(crate) why: Cell<Switch>,
     /// The P that it left in `Syscall` when it entered a blocking call.
     pub(crate) syscall_p: Cell<Option<&'static P>>,
     /// Held by sysmon while it tries to take the P away.
@@ -81,6 +84,8 @@ impl M {
             tid: AtomicU32::new(0),
             current_slot: Cell::new(ptr::null()),
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+            g0: Cell::new(0),
+            why: Cell::new(Switch::Park),
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
@@ -151,7 +156,8 @@ impl M {
         if block == 0 {
             // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
             unsafe { (*self.current_slot.get()).set(g) };
-        } else {
+        } else if g.tid.get() != self.tid() {
+            g.tid.set(self.tid());
             // SAFETY: we own g, so nobody else runs on its block.
             unsafe { tls::block::set_tid(block, self.tid()) };
         }

@@ -1,13 +1,11 @@
 //! The loop of an M on g0: find a goroutine, run it until it switches back, and do what it asked for.
 
-use corosensei::CoroutineResult;
-
 use super::find::{find_runnable, next_local};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::{global, locked, spawn, wake};
+use super::{context, global, locked, spawn, wake};
 
 /// Runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
@@ -45,7 +43,7 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
         let why = switch_to(m, g);
         // Here we are on g's thread pointer still, and `g` may be somebody else's as soon as it is published.
         let outcome = match why {
-            Some(Switch::Park) => {
+            Switch::Park => {
                 owned_p(m).stats.parks.add(1);
                 g.set_status(Status::Waiting);
                 if !g.park.commit() {
@@ -53,20 +51,20 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
                 }
                 Outcome::Next
             }
-            Some(Switch::Yield) => {
+            Switch::Yield => {
                 let p = owned_p(m);
                 p.stats.yields.add(1);
                 g.set_status(Status::Runnable);
                 wake::put_last(p, g);
                 Outcome::Next
             }
-            Some(Switch::Preempt) => {
+            Switch::Preempt => {
                 owned_p(m).stats.preempted.add(1);
                 g.set_status(Status::Runnable);
                 global::lock().push_hog(g);
                 Outcome::Next
             }
-            Some(Switch::NeedP) => {
+            Switch::NeedP => {
                 if acquire_idle_p(m) {
                     continue;
                 }
@@ -76,7 +74,7 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
                 wake::wake_p();
                 Outcome::Next
             }
-            None => spawn::end(m, g),
+            Switch::End => spawn::end(m, g),
         };
         if m.locked_g.get().is_some() && outcome == Outcome::Next {
             m.use_own_tls();
@@ -94,24 +92,20 @@ fn owned_p(m: &M) -> &'static P {
     }
 }
 
-/// Switches to the goroutine and back. `None`: it has ended.
-#[inline]
-fn switch_to(m: &'static M, g: &'static G) -> Option<Switch> {
+/// Switches to the goroutine and back.
+#[inline(always)]
+fn switch_to(m: &'static M, g: &'static G) -> Switch {
     g.set_status(Status::Running);
     g.set_m(m);
     m.set_current(Some(g));
     m.use_tls_of(g);
-    // SAFETY: we own g (G2), so nobody else uses its context; a goroutine in a queue has one.
-    let context = unsafe { (*g.context.get()).as_mut().unwrap_unchecked() };
-    let result = context.resume(());
+    // SAFETY: we own g (G2), so nobody else goes on with its context.
+    unsafe { context::switch(m.g0.as_ptr(), g.context.get()) };
     m.set_current(None);
     if g.tp.get() == 0 {
         m.forget_current();
     }
-    match result {
-        CoroutineResult::Yield(why) => Some(why),
-        CoroutineResult::Return(()) => None,
-    }
+    m.why.get()
 }
 
 fn acquire_idle_p(m: &'static M) -> bool {

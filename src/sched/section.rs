@@ -53,9 +53,13 @@ pub(crate) fn init() {
 }
 
 /// A new goroutine's first step: it starts inside the runtime and leaves it.
-pub(crate) fn leave_first() {
-    if let Some(g) = current() {
-        drop(Section::resume(g));
+pub(crate) fn leave_first() -> &'static G {
+    match current() {
+        Some(g) => {
+            drop(Section::resume(g));
+            g
+        }
+        None => unreachable!("a goroutine finds itself in its thread-local storage"),
     }
 }
 
