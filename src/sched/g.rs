@@ -29,13 +29,12 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::context;
 use super::m::M;
 use super::parkword::ParkWord;
 use super::reason::WaitReason;
 use super::status::Status;
 
-/// Why a goroutine switched to g0.
+/// Why a goroutine stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
     /// It waits: see the park word.
@@ -178,17 +177,6 @@ impl G {
         WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed))
     }
 
-    /// Switches from the goroutine to its M's g0. Returns when some M switches back.
-    ///
-    /// # Safety
-    /// Called by the goroutine itself, inside a runtime section (see `section.rs`).
-    #[inline(always)]
-    pub(crate) unsafe fn switch_to_g0(&self, why: Switch) {
-        let m = self.m();
-        m.why.set(why);
-        // SAFETY: g0 waits in `schedule::switch_to`, whose stack pointer the M holds.
-        unsafe { context::switch(self.context.as_ptr(), m.g0.get()) }
-    }
 }
 
 #[cfg(test)]

@@ -31,6 +31,10 @@ pub(crate) struct M {
     /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
     pub(crate) g0: Cell<usize>,
     pub(crate) why: Cell<Switch>,
+    /// The goroutine that ran before and is to be dealt with after a direct switch (see `schedule.rs`).
+    pub(crate) stopped: Cell<Option<&'static G>>,
+    /// The goroutine that stopped is to run on at once.
+    pub(crate) go_on: Cell<bool>,
     /// The P that it left in `Syscall` when it entered a blocking call.
     pub(crate) syscall_p: Cell<Option<&'static P>>,
     /// Held by sysmon while it tries to take the P away.
@@ -86,6 +90,8 @@ impl M {
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
             g0: Cell::new(0),
             why: Cell::new(Switch::Park),
+            stopped: Cell::new(None),
+            go_on: Cell::new(false),
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
@@ -168,16 +174,12 @@ impl M {
         }
     }
 
-    /// After a shared-TLS goroutine left: the thread's own `CURRENT` is null again.
-    #[inline]
-    pub(crate) fn forget_current(&self) {
-        // SAFETY: as in `use_tls_of`.
-        unsafe { (*self.current_slot.get()).set(ptr::null()) };
-    }
-
     /// Puts the thread pointer back to the thread's own: before anything on g0 that may touch TLS.
     #[inline]
     pub(crate) fn use_own_tls(&self) {
+        // A shared-TLS goroutine may have been here: on g0 there is no current goroutine.
+        // SAFETY: as in `use_tls_of`.
+        unsafe { (*self.current_slot.get()).set(ptr::null()) };
         if self.tp.get() != self.own_tp.get() {
             self.tp.set(self.own_tp.get());
             // SAFETY: this thread's own thread pointer.

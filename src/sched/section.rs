@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
+use super::schedule;
 use super::status::Status;
 use super::syscall;
 use crate::tls;
@@ -56,6 +57,7 @@ pub(crate) fn init() {
 pub(crate) fn leave_first() -> &'static G {
     match current() {
         Some(g) => {
+            schedule::finish_switch(g.m());
             drop(Section::resume(g));
             g
         }
@@ -139,7 +141,7 @@ impl Section {
         }
     }
 
-    /// Switches to g0.
+    /// Stops the goroutine.
     #[inline]
     pub(crate) fn switch(&self, why: Switch) {
         debug_assert_eq!(
@@ -147,8 +149,7 @@ impl Section {
             1,
             "a goroutine must not stop while it holds runtime locks"
         );
-        // SAFETY: we are the goroutine, inside a section.
-        unsafe { self.g.switch_to_g0(why) };
+        schedule::switch_away(self.g, why);
     }
 
     #[cold]

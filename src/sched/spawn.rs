@@ -146,18 +146,16 @@ unsafe extern "C" fn main<B: Body>(body: usize) -> ! {
         unsafe { tls::block::run_destructors() };
     }
     let section = section::enter_as(g);
-    // SAFETY: inside a section.
-    unsafe { g.switch_to_g0(Switch::End) };
-    section.keep();
+    section.switch(Switch::End);
     unreachable!("an ended goroutine was resumed")
 }
 
-/// On g0, after `main` came to its end: the slot goes to the cache.
-pub(crate) fn end(m: &'static M, g: &'static G) -> Outcome {
+/// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
+pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
     g.set_status(Status::Dead);
     g.shrunk.set(false);
     if g.tp.get() != 0 {
-        // SAFETY: nobody runs on the block but this g0, which touches no TLS here.
+        // SAFETY: nobody runs on the block any more.
         g.block_stale.set(!unsafe { tls::block::refresh(g.block) });
         if !g.block_stale.get() {
             section::mark_block(g);
@@ -172,13 +170,13 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Outcome {
     p.stats.ended.add(1);
     cache::put(p, g);
     if !locked {
-        return Outcome::Next;
+        return None;
     }
     m.locked_g.set(None);
     m.use_own_tls();
     m.set_p(None);
     wake::hand_off_p(p);
-    Outcome::EndThread
+    Some(Outcome::EndThread)
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
