@@ -8,6 +8,7 @@ use std::cell::Cell;
 use crossbeam_utils::CachePadded;
 
 use super::g::G;
+use super::gdeque::GDeque;
 use super::glist::GList;
 use super::lock::{Guard, Lock};
 use super::m::M;
@@ -17,9 +18,9 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
-    queue: GList,
+    queue: GDeque,
     /// Runnable goroutines that were stopped because their slice was over. They come after all others.
-    hogs: GList,
+    hogs: GDeque,
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
@@ -29,8 +30,8 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
-    queue: GList::new(),
-    hogs: GList::new(),
+    queue: GDeque::new(),
+    hogs: GDeque::new(),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
     idle_m_count: Cell::new(0),
@@ -73,18 +74,32 @@ pub(crate) fn is_idle(p: usize) -> bool {
 
 impl State {
     /// Appends to the global queue.
-    pub(crate) fn push(&self, g: &'static G) {
+    pub(crate) fn push(&mut self, g: &'static G) {
         self.queue.push_back(g);
         self.publish_len();
     }
 
     /// Appends a whole list.
-    pub(crate) fn push_list(&self, list: &GList) {
-        self.queue.append(list);
+    pub(crate) fn push_list(&mut self, list: &GList) {
+        while let Some(g) = list.pop_front() {
+            self.queue.push_back(g);
+        }
         self.publish_len();
     }
 
-    pub(crate) fn pop(&self) -> Option<&'static G> {
+    /// Appends goroutines that a run queue held.
+    ///
+    /// # Safety
+    /// The pointers are Gs, and the caller owns them.
+    pub(crate) unsafe fn push_batch(&mut self, batch: &[*mut G]) {
+        for g in batch {
+            // SAFETY: the caller's promise.
+            self.queue.push_back(unsafe { &**g });
+        }
+        self.publish_len();
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<&'static G> {
         let g = self.queue.pop_front();
         self.publish_len();
         g
@@ -95,12 +110,12 @@ impl State {
     }
 
     /// Appends a goroutine whose slice is over.
-    pub(crate) fn push_hog(&self, g: &'static G) {
+    pub(crate) fn push_hog(&mut self, g: &'static G) {
         self.hogs.push_back(g);
         HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
     }
 
-    pub(crate) fn pop_hog(&self) -> Option<&'static G> {
+    pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
         let g = self.hogs.pop_front();
         HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
         g

@@ -84,14 +84,10 @@ fn overflow(p: &'static P, g: &'static G) {
     let mut batch = [ptr::null_mut(); BATCH];
     loop {
         if let Some(count) = owner.take_half_when_full(&mut batch) {
-            let list = GList::new();
-            for g in &batch[..count] {
-                // SAFETY: the queue holds pointers to Gs only, and these are ours now.
-                list.push_back(unsafe { &**g });
-            }
-            list.push_back(g);
+            batch[count] = ptr::from_ref(g).cast_mut();
             p.stats.overflows.add(1);
-            global::lock().push_list(&list);
+            // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+            unsafe { global::lock().push_batch(&batch[..=count]) };
             return;
         }
         if owner.try_put(ptr::from_ref(g).cast_mut()) {
