@@ -2,4 +2,5 @@
 
 mod atomic;
 mod sched;
+pub mod sync;
 mod sys;

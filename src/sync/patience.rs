@@ -1,0 +1,29 @@
+//! How long a waiter lets others overtake it.
+
+use std::time::{Duration, Instant};
+
+/// Go's figure: long enough that a busy lock stays with whoever runs, short enough that nobody notices.
+const LIMIT: Duration = Duration::from_millis(1);
+
+/// Remembers since when somebody waits. Reads the clock only when asked, so a wait that ends well reads it
+/// once.
+pub(super) struct Patience {
+    since: Option<Instant>,
+}
+
+impl Patience {
+    /// Nobody waits yet.
+    pub(super) fn new() -> Patience {
+        Patience { since: None }
+    }
+
+    /// The wait begins, unless it has begun before.
+    pub(super) fn start(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether the wait has been too long.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() > LIMIT)
+    }
+}
