@@ -5,11 +5,19 @@ mod holder;
 mod mutex;
 mod patience;
 mod raw_mutex;
+mod raw_rwlock;
+mod rwlock;
+mod rwlock_grant;
 mod spin;
 mod waitq;
 
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
 pub use self::raw_mutex::RawMutex;
+pub use self::raw_rwlock::RawRwLock;
+pub use self::rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard,
+};
 
 #[cfg(test)]
 mod tests;

@@ -283,8 +283,7 @@ impl RawMutex {
             given &= !(QUEUED | STARVING);
         }
         // Acquire pairs with the Release of the unlock, which may have been another's; `ready` passes it on.
-        // If nobody was left, the Release part keeps it for whoever comes.
-        let before = self.state.swap(given, Ordering::AcqRel);
+        let before = self.state.swap(given, Ordering::Acquire);
         debug_assert_eq!(before, state, "invariant 3");
         drop(queue);
         if let Some(next) = next {

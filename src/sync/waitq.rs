@@ -234,6 +234,21 @@ impl ClaimedList {
         self.len += 1;
     }
 
+    /// Adds all of `others` at the end.
+    pub(super) fn append(&mut self, others: ClaimedList) {
+        if others.first.is_null() {
+            return;
+        }
+        if self.first.is_null() {
+            *self = others;
+            return;
+        }
+        // SAFETY: as in `push`.
+        unsafe { (*self.last).next.set(others.first) };
+        self.last = others.last;
+        self.len += others.len;
+    }
+
     /// Lets all of them run. Call it after the queue's lock was released.
     pub(super) fn ready_all(self) {
         let mut node = self.first;
@@ -243,5 +258,15 @@ impl ClaimedList {
             Claimed { node }.ready();
             node = next;
         }
+    }
+}
+
+impl From<Option<Claimed>> for ClaimedList {
+    fn from(claimed: Option<Claimed>) -> ClaimedList {
+        let mut list = ClaimedList::new();
+        if let Some(claimed) = claimed {
+            list.push(claimed);
+        }
+        list
     }
 }

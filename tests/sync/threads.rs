@@ -4,3 +4,5 @@ pub(crate) use std::thread::{scope, sleep, spawn, yield_now};
 
 #[path = "mutex.rs"]
 mod mutex;
+#[path = "rwlock.rs"]
+mod rwlock;

@@ -5,6 +5,10 @@
 pub(crate) mod holder;
 #[path = "../../../src/sync/raw_mutex.rs"]
 pub(crate) mod raw_mutex;
+#[path = "../../../src/sync/raw_rwlock.rs"]
+pub(crate) mod raw_rwlock;
+#[path = "../../../src/sync/rwlock_grant.rs"]
+pub(crate) mod rwlock_grant;
 #[path = "../../../src/sync/waitq.rs"]
 pub(crate) mod waitq;
 
@@ -68,7 +72,7 @@ pub(crate) mod spin {
 
 mod models;
 
-use crate::atomic::AtomicU32;
+use crate::atomic::{AtomicU32, AtomicU64};
 use crate::sched::lock::Lock;
 
 pub(crate) fn new_mutex() -> raw_mutex::RawMutex {
@@ -76,5 +80,13 @@ pub(crate) fn new_mutex() -> raw_mutex::RawMutex {
         state: AtomicU32::new(0),
         holder: holder::Holder::new(),
         queue: Lock::new(waitq::Queue::new()),
+    }
+}
+
+pub(crate) fn new_rwlock() -> raw_rwlock::RawRwLock {
+    raw_rwlock::RawRwLock {
+        state: AtomicU64::new(0),
+        holder: holder::Holder::new(),
+        queues: Lock::new(raw_rwlock::Queues::new()),
     }
 }

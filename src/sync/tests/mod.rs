@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 mod holder;
 mod mutex;
+mod rwlock;
 mod waitq;
 
 /// Waits until the condition holds.

@@ -1,6 +1,7 @@
 //! The models.
 
 mod mutex;
+mod rwlock;
 
 /// Explores the model with at most `preemptions` forced switches between threads in one run.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
