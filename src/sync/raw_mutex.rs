@@ -1,18 +1,20 @@
 //! The mutex itself: one word and a queue of parked waiters.
 //!
-//! Two modes, as in Go. In the normal mode an unlock frees the lock and wakes one waiter, which competes with
-//! whoever comes along: a running goroutine may take the lock many times before the woken one gets to run,
-//! which is what makes a busy mutex fast. A waiter that loses such a race after having waited for more than
-//! a millisecond turns the mutex to the starving mode: now the lock is handed over in the order of the queue
-//! and nobody may overtake. The first waiter that gets it this way and had waited for less, or was the last
-//! one, turns it back.
+//! Two modes, much as in Go. In the normal mode an unlock frees the lock and wakes one waiter, which competes
+//! with whoever comes along: a running goroutine may take the lock many times before the woken one gets to
+//! run, which is what makes a busy mutex fast. A waiter that loses such a race after having waited for more
+//! than a millisecond turns the mutex to the starving mode: the next unlock hands the lock over to it, and
+//! nobody may overtake. That ends the starving mode. (Go stays in it until a waiter is served that had waited
+//! for less; with a queue so long that everybody waits longer, that is for ever, and each turn costs a
+//! switch.) A waiter that loses goes back to the front of the queue, so it is served after one more unlock
+//! at most.
 //!
 //! The word:
 //! - LOCKED: somebody holds it.
 //! - QUEUED: the queue is not empty. Changes only under the queue's lock.
 //! - WOKEN: somebody is awake and will look at the lock again (a waiter that was woken, an unlocker about to
 //!   wake one, or a contender that spins). An unlock need not wake another one.
-//! - STARVING: the lock may only be handed over. Set under the queue's lock; cleared there, or by the holder.
+//! - STARVING: the lock may only be handed over. Changes only under the queue's lock.
 //!
 //! Invariants:
 //! 1. WOKEN has one owner. It gives it up when it takes the lock or, while LOCKED or STARVING is set, when it
@@ -122,9 +124,8 @@ impl RawMutex {
         if self.state.load(Ordering::Relaxed) & QUEUED != 0 {
             let mut queue = self.queue.lock();
             let next = queue.pop(GRANTED);
-            if queue.is_empty() {
-                self.state.fetch_and(!(QUEUED | STARVING), Ordering::Relaxed);
-            }
+            let done = if queue.is_empty() { QUEUED | STARVING } else { STARVING };
+            self.state.fetch_and(!done, Ordering::Relaxed);
             drop(queue);
             if let Some(next) = next {
                 next.ready();
@@ -175,12 +176,7 @@ impl RawMutex {
                 continue;
             }
             match node.park(WaitReason::Mutex, self.address(), deadline) {
-                GRANTED => {
-                    if self.state.load(Ordering::Relaxed) & STARVING != 0 && !patience.is_exhausted() {
-                        self.state.fetch_and(!STARVING, Ordering::Relaxed);
-                    }
-                    return true;
-                }
+                GRANTED => return true,
                 RETRY => {
                     woken = true;
                     again = true;
@@ -278,9 +274,12 @@ impl RawMutex {
             return;
         }
         let next = queue.pop(GRANTED);
-        let mut given = if next.is_some() { state | LOCKED } else { state };
+        let mut given = state & !STARVING;
+        if next.is_some() {
+            given |= LOCKED;
+        }
         if queue.is_empty() {
-            given &= !(QUEUED | STARVING);
+            given &= !QUEUED;
         }
         // Acquire pairs with the Release of the unlock, which may have been another's; `ready` passes it on.
         let before = self.state.swap(given, Ordering::Acquire);

@@ -1,36 +1,45 @@
 //! The reader-writer lock itself: one word and three queues. This file is about taking the lock; releasing
 //! and granting are in `rwlock_grant.rs`.
 //!
-//! Phase-fair: when a writer leaves, all queued readers (and one upgradable reader) enter; while a writer is
-//! queued, new readers queue, and when the last reader has left the writer gets the lock. So a reader waits
-//! for one writer at most, and a writer for one crowd of readers and the writers before it. Between writers
-//! alone the rules are those of the mutex: whoever runs may overtake, until somebody has waited for more
-//! than a millisecond.
+//! Two modes, as the mutex has. In the normal mode whoever runs may overtake those that are parked: a release
+//! frees the lock and wakes all queued readers or, if there are none, a writer, and they compete. That keeps
+//! a busy lock with those that run; to give it to parked ones would make everybody else park, one switch for
+//! each step, without end. In the starving mode nobody overtakes, and the lock is handed over: to all queued
+//! readers when a writer leaves, to the first writer when the last reader leaves.
+//!
+//! The starving mode is turned on by a waiter that was woken and lost after having waited for more than a
+//! millisecond, and by a reader that comes along while writers are queued and none of them was served for
+//! that long (readers that overlap would otherwise keep a writer out without ever waking it). It ends when a
+//! writer was handed the lock, or readers were and no writer waits. So under any load a writer is served at
+//! least every millisecond or so, in their order, and readers are after each writer.
 //!
 //! The word:
 //! - WRITER: held for writing.
-//! - UPGRADABLE: somebody holds the one upgradable read lock. It excludes writers, not readers.
+//! - UPGRADABLE: somebody holds the one upgradable read lock. It excludes writers, not readers, and is always
+//!   handed over.
 //! - SHARED_QUEUED: the queue of readers or that of upgraders is not empty.
-//! - WRITER_QUEUED: a writer, or an upgradable reader that wants to write, is queued: new readers queue.
-//! - WOKEN, STARVING: among writers, as in the mutex.
+//! - WRITER_QUEUED: a writer, or an upgradable reader that wants to write, is queued.
+//! - WOKEN: a writer is awake and will look at the lock again. It has one owner, as in the mutex.
+//! - STARVING: as above.
 //! - READER × n: readers inside, plus some that only passed through the door (below).
 //!
-//! The two QUEUED bits change only under the queues' lock; STARVING also by a holder for writing.
+//! The two QUEUED bits change only under the queues' lock. STARVING is set there too, or by a step that finds
+//! WRITER_QUEUED set, and cleared only under that lock. It implies that one of the QUEUED bits is set.
 //!
 //! A reader adds READER first and looks at the result after: one read-modify-write, which cannot fail however
 //! many readers come at once. If it finds itself blocked, its count is a false one until it either sees the
 //! block gone (then the count is a true one, and it is in) or takes it back. It does the latter under the
 //! queues' lock and then does what a last reader does. So a false count may delay a writer, but the writer
-//! gets the lock as soon as the count is taken back.
+//! is woken or gets the lock as soon as the count is taken back.
 //!
-//! Invariants:
-//! 1. WRITER is set only by a step that found no WRITER and no READER, and no UPGRADABLE but one's own.
-//! 2. WOKEN and STARVING: as in the mutex (1 and 2 there), with "held" for LOCKED.
-//! 3. Somebody is queued only while the lock is held in a way that blocks it, or while an awake contender owns
-//!    WOKEN, or while somebody who released is on its way to the queues' lock. All steps that end a holding
-//!    see the QUEUED bits in the same step, and everybody queues by a step that found it held, so the next
-//!    release comes after and finds the bits. Whoever makes the others wait no longer (also by giving up)
-//!    calls `grant`.
+//! WRITER is set only by a step that found no WRITER, no READER, and no UPGRADABLE but one's own.
+//!
+//! Why no wake-up is lost. Everybody queues under the queues' lock, by a step that found the lock held in a
+//! way that blocks it, or STARVING set, and then calls `grant`. All steps that end a holding see the QUEUED
+//! bits in the same step, and if any is set go to the queues' lock and call `grant` or pass the lock on. So
+//! while somebody is queued, the lock is held, or somebody is on its way to the queues' lock, or somebody who
+//! was woken is awake: a writer, owning WOKEN, or a reader. Those take the lock or queue, by the same rules.
+//! Whoever gives up calls `grant` too: others may have waited only because of it.
 //!
 //! Orderings: as for the mutex. Readers release by a Release subtraction; a writer's Acquire step reads
 //! the end of that release sequence.
@@ -38,10 +47,10 @@
 use std::time::Instant;
 
 use super::holder::Holder;
-use super::patience::Patience;
+use super::patience::{self, Patience};
 use super::spin::Spin;
 use super::waitq::{GRANTED, Node, Queue, RETRY};
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 
@@ -55,9 +64,9 @@ pub(super) const STARVING: u64 = 32;
 pub(super) const READER: u64 = 64;
 
 /// What blocks a reader, and one that may hold a read lock already.
-pub(super) const BLOCKS_READERS: u64 = WRITER | WRITER_QUEUED;
+pub(super) const BLOCKS_READERS: u64 = WRITER | STARVING;
 pub(super) const BLOCKS_RECURSIVE: u64 = WRITER;
-const BLOCKS_UPGRADABLE: u64 = WRITER | UPGRADABLE | WRITER_QUEUED;
+const BLOCKS_UPGRADABLE: u64 = WRITER | UPGRADABLE | WRITER_QUEUED | STARVING;
 
 /// Tags of nodes in the queue of upgraders.
 pub(super) const TO_READ_UPGRADABLY: usize = 0;
@@ -73,6 +82,8 @@ pub(super) const TO_UPGRADE: usize = 1;
 pub struct RawRwLock {
     pub(super) state: AtomicU64,
     pub(super) holder: Holder,
+    /// When a writer was last served, or began to wait if none waited before. A [`patience::stamp`].
+    pub(super) writer_since: AtomicU32,
     pub(super) queues: Lock<Queues>,
 }
 
@@ -118,14 +129,14 @@ impl RawRwLock {
     pub(super) fn acquire_shared(&self, blocked_by: u64, deadline: Option<Instant>) -> bool {
         // Acquire pairs with the Release of the last writer.
         let before = self.state.fetch_add(READER, Ordering::Acquire);
-        before & blocked_by == 0 || self.acquire_shared_slow(blocked_by, deadline)
+        before & (blocked_by | WRITER_QUEUED) == 0 || self.acquire_shared_slow(blocked_by, deadline)
     }
 
     #[inline]
     #[must_use]
     pub(super) fn try_acquire_shared(&self, blocked_by: u64) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
-        while state & blocked_by == 0 {
+        while state & blocked_by == 0 && !self.should_wait(blocked_by, state) {
             match self.state.compare_exchange_weak(
                 state,
                 state + READER,
@@ -137,6 +148,13 @@ impl RawRwLock {
             }
         }
         false
+    }
+
+    /// Whether a reader that could enter should let a queued writer go first.
+    fn should_wait(&self, blocked_by: u64, state: u64) -> bool {
+        blocked_by & STARVING != 0
+            && state & WRITER_QUEUED != 0
+            && patience::is_overdue(self.writer_since.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -216,41 +234,69 @@ impl RawRwLock {
         false
     }
 
-    /// Our READER is in the word, and was blocked.
+    /// Our READER is in the word, and it found something.
     #[cold]
     fn acquire_shared_slow(&self, blocked_by: u64, deadline: Option<Instant>) -> bool {
+        let mut patience = Patience::new();
         let mut spin = Spin::new();
-        // While a writer is queued our count would keep the lock from it: no lingering.
-        while self.state.load(Ordering::Relaxed) & WRITER_QUEUED == 0 && spin.once() {
-            // Acquire pairs with the Release of the writer that has just left.
-            if self.state.load(Ordering::Acquire) & blocked_by == 0 {
+        let mut again = false;
+        loop {
+            // Acquire pairs with the Release of a writer that has just left.
+            let state = self.state.load(Ordering::Acquire);
+            if state & blocked_by == 0 {
+                if !self.should_wait(blocked_by, state) {
+                    return true;
+                }
+                // If this fails, look again.
+                let starving = state | STARVING;
+                let _ = self.state.compare_exchange(state, starving, Ordering::Relaxed, Ordering::Relaxed);
+                continue;
+            }
+            // While anybody is queued our false count would be in the way: no lingering.
+            if state & QUEUED == 0 && spin.once() {
+                continue;
+            }
+            patience.start();
+            let starving = if again && patience.is_exhausted() { STARVING } else { 0 };
+            let node = Node::new(0);
+            if !self.enqueue_reader(&node, blocked_by, starving) {
                 return true;
             }
+            match node.park(WaitReason::RwLockRead, self.address(), deadline) {
+                GRANTED => return true,
+                RETRY => {
+                    again = true;
+                    self.state.fetch_add(READER, Ordering::Relaxed);
+                }
+                _ => {
+                    self.leave(&node, |queues| &mut queues.readers);
+                    return false;
+                }
+            }
         }
-        let node = Node::new(0);
+    }
+
+    /// Takes our false count back and queues. False if the block is gone: then the count is true and we are in.
+    fn enqueue_reader(&self, node: &Node, blocked_by: u64, starving: u64) -> bool {
         let mut queues = self.queues.lock();
         let mut state = self.state.load(Ordering::Acquire);
         loop {
             if state & blocked_by == 0 {
-                return true;
+                return false;
             }
-            let queued = (state - READER) | SHARED_QUEUED;
+            let queued = (state - READER) | SHARED_QUEUED | starving;
             match self.state.compare_exchange_weak(state, queued, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, or has left by `leave`.
-        unsafe { queues.readers.push_back(&node) };
+        // SAFETY: the node stays until it was granted, woken, or has left by `leave`.
+        unsafe { queues.readers.push_back(node) };
         // Our false count may have been the last that kept a writer waiting.
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();
-        if node.park(WaitReason::RwLockRead, self.address(), deadline) == GRANTED {
-            return true;
-        }
-        self.leave(&node, |queues| &mut queues.readers);
-        false
+        true
     }
 
     #[cold]
@@ -287,12 +333,7 @@ impl RawRwLock {
                 continue;
             }
             match node.park(WaitReason::RwLockWrite, self.address(), deadline) {
-                GRANTED => {
-                    if self.state.load(Ordering::Relaxed) & STARVING != 0 && !patience.is_exhausted() {
-                        self.state.fetch_and(!STARVING, Ordering::Relaxed);
-                    }
-                    return true;
-                }
+                GRANTED => return true,
                 RETRY => {
                     woken = true;
                     again = true;
@@ -321,6 +362,9 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
+        if state & WRITER_QUEUED == 0 {
+            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+        }
         // SAFETY: the node stays until it was granted, woken, or has left by `leave`.
         unsafe {
             if front {
@@ -329,6 +373,10 @@ impl RawRwLock {
                 queues.writers.push_back(node);
             }
         }
+        // STARVING may have kept us from a lock that nobody holds.
+        let granted = self.grant(&mut queues);
+        drop(queues);
+        granted.ready_all();
         true
     }
 
@@ -348,7 +396,9 @@ impl RawRwLock {
         }
         // SAFETY: the node stays until it was granted, or has left by `leave`.
         unsafe { queues.upgraders.push_back(&node) };
+        let granted = self.grant(&mut queues);
         drop(queues);
+        granted.ready_all();
         if node.park(WaitReason::RwLockRead, self.address(), deadline) == GRANTED {
             return true;
         }
@@ -376,6 +426,9 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
+        if state & WRITER_QUEUED == 0 {
+            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+        }
         // SAFETY: the node stays until it was granted, or has left by `leave`.
         unsafe { queues.upgraders.push_front(&node) };
         drop(queues);
@@ -390,7 +443,7 @@ impl RawRwLock {
     fn leave(&self, node: &Node, queue: impl FnOnce(&mut Queues) -> &mut Queue) {
         let mut queues = self.queues.lock();
         queue(&mut queues).remove(node);
-        self.clear_bits(&queues);
+        self.served(&queues, false);
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();

@@ -1,9 +1,10 @@
 //! The reader-writer lock: releasing it, and choosing who is next. See `raw_rwlock.rs` for the word, the
 //! queues and the invariants.
 
+use super::patience;
 use super::raw_rwlock::{
     QUEUED, Queues, READER, RawRwLock, SHARED_QUEUED, STARVING, TO_UPGRADE, UPGRADABLE, WOKEN, WRITER,
-    readers,
+    WRITER_QUEUED, readers,
 };
 use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
 use crate::atomic::Ordering;
@@ -57,9 +58,9 @@ impl RawRwLock {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             assert!(state & WRITER != 0, "unlock of an RwLock that is not locked for writing");
-            let only_writers_wait = state & SHARED_QUEUED == 0;
-            let one_is_awake = state & WOKEN != 0;
-            if !(only_writers_wait && (one_is_awake || state & QUEUED == 0)) {
+            let nobody_waits = state & QUEUED == 0;
+            let one_is_awake = state & (SHARED_QUEUED | STARVING | WOKEN) == WOKEN;
+            if !nobody_waits && !one_is_awake {
                 return self.pass_on(Keep::Nothing, false);
             }
             match self.state.compare_exchange_weak(
@@ -84,35 +85,39 @@ impl RawRwLock {
 
     /// WRITER is ours, or is held for the queues.
     fn pass_on_locked(&self, queues: &mut Queues, keep: Keep, fair: bool) -> ClaimedList {
-        // While WRITER is set, others only add and take back false READERs and set WOKEN.
-        let mut granted = queues.readers.take_all(GRANTED);
-        let mut now_held = granted.len() as u64 * READER + keep as u64;
+        // While WRITER is set, others only add and take back false READERs and set WOKEN or STARVING.
+        let hand_over = fair || self.state.load(Ordering::Relaxed) & STARVING != 0;
+        let mut ready = queues.readers.take_all(if hand_over { GRANTED } else { RETRY });
+        let mut now_held = keep as u64;
+        if hand_over {
+            now_held += ready.len() as u64 * READER;
+        }
         if !matches!(keep, Keep::Upgradable) {
             debug_assert_ne!(queues.upgraders.front_tag(), Some(TO_UPGRADE), "nobody has UPGRADABLE");
             if let Some(upgradable) = queues.upgraders.pop(GRANTED) {
-                granted.push(upgradable);
+                ready.push(upgradable);
                 now_held += UPGRADABLE;
             }
         }
-        if now_held != 0 {
+        if now_held != 0 || ready.len() != 0 {
             // Release pairs with the Acquire of whoever takes the lock next.
-            self.state.fetch_add(now_held - WRITER, Ordering::Release);
-            self.clear_bits(queues);
-            return granted;
+            self.state.fetch_add(now_held.wrapping_sub(WRITER), Ordering::Release);
+            self.served(queues, false);
+            return ready;
         }
-        if !fair && self.state.load(Ordering::Relaxed) & STARVING == 0 {
-            return self.wake_writer(queues).into();
+        if !hand_over {
+            return self.free_and_wake_writer(queues).into();
         }
         let writer = queues.writers.pop(GRANTED);
         if writer.is_none() {
             self.state.fetch_and(!WRITER, Ordering::Release);
         }
-        self.clear_bits(queues);
+        self.served(queues, true);
         writer.into()
     }
 
-    /// Frees the lock and wakes a writer, which will compete for it.
-    fn wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
+    /// WRITER is ours. Frees the lock and wakes a writer, which will compete for it.
+    fn free_and_wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let freed = (state & !WRITER) | WOKEN;
@@ -122,14 +127,19 @@ impl RawRwLock {
             }
         }
         if state & WOKEN != 0 {
-            self.clear_bits(queues);
+            self.served(queues, false);
             return None;
         }
+        self.wake_writer(queues)
+    }
+
+    /// WOKEN is ours. Passes it on to the first writer.
+    fn wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
         let writer = queues.writers.pop(RETRY);
         if writer.is_none() {
             self.state.fetch_and(!WOKEN, Ordering::Relaxed);
         }
-        self.clear_bits(queues);
+        self.served(queues, false);
         writer
     }
 
@@ -157,7 +167,7 @@ impl RawRwLock {
         } else {
             self.state.fetch_add((keep as u64).wrapping_sub(UPGRADABLE), Ordering::Release);
         }
-        self.clear_bits(&queues);
+        self.served(&queues, false);
         let mut granted = ClaimedList::from(next);
         granted.append(self.grant(&mut queues));
         drop(queues);
@@ -199,14 +209,21 @@ impl RawRwLock {
             // It has given up, and still has the upgradable lock.
             self.state.fetch_add(UPGRADABLE - WRITER, Ordering::Release);
         }
-        self.clear_bits(queues);
+        self.served(queues, upgraded.is_some());
         Some(Some(upgraded?).into())
     }
 
     /// `None`: look again.
     fn grant_writer(&self, queues: &mut Queues, state: u64) -> Option<ClaimedList> {
-        if readers(state) != 0 || state & (UPGRADABLE | WOKEN) != 0 {
+        if readers(state) != 0 || state & UPGRADABLE != 0 {
             return Some(ClaimedList::new());
+        }
+        if state & STARVING == 0 {
+            if state & WOKEN != 0 {
+                return Some(ClaimedList::new());
+            }
+            self.state.compare_exchange(state, state | WOKEN, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+            return Some(Some(self.wake_writer(queues)?).into());
         }
         // Taken for the queue: from here on nobody else changes who holds it.
         self.state.compare_exchange(state, state | WRITER, Ordering::Acquire, Ordering::Relaxed).ok()?;
@@ -214,7 +231,7 @@ impl RawRwLock {
         if writer.is_none() {
             return Some(self.pass_on_locked(queues, Keep::Nothing, false));
         }
-        self.clear_bits(queues);
+        self.served(queues, true);
         Some(writer.into())
     }
 
@@ -234,7 +251,7 @@ impl RawRwLock {
                     }
                 }
             }
-            self.clear_bits(queues);
+            self.served(queues, false);
             self.state.fetch_sub(READER, Ordering::Release);
         }
         granted
@@ -246,11 +263,16 @@ impl RawRwLock {
         self.state.fetch_or(UPGRADABLE, Ordering::Acquire) & UPGRADABLE == 0
     }
 
-    /// Takes the QUEUED bits away that are no longer true.
-    pub(super) fn clear_bits(&self, queues: &Queues) {
-        let mut gone = QUEUED & !queues.bits();
-        if queues.writers.is_empty() {
+    /// Somebody has left the queues. Takes the bits away that are no longer true; `writer` says that a writer
+    /// was handed the lock.
+    pub(super) fn served(&self, queues: &Queues, writer: bool) {
+        let bits = queues.bits();
+        let mut gone = QUEUED & !bits;
+        if bits & WRITER_QUEUED == 0 {
             gone |= STARVING;
+        } else if writer {
+            gone |= STARVING;
+            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
         }
         if self.state.load(Ordering::Relaxed) & gone != 0 {
             self.state.fetch_and(!gone, Ordering::Relaxed);

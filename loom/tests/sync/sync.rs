@@ -24,6 +24,14 @@ pub(crate) mod patience {
         EXHAUSTED.set(exhausted);
     }
 
+    pub(crate) fn stamp() -> u32 {
+        0
+    }
+
+    pub(crate) fn is_overdue(_since: u32) -> bool {
+        EXHAUSTED.get()
+    }
+
     pub(crate) struct Patience;
 
     impl Patience {
@@ -87,6 +95,7 @@ pub(crate) fn new_rwlock() -> raw_rwlock::RawRwLock {
     raw_rwlock::RawRwLock {
         state: AtomicU64::new(0),
         holder: holder::Holder::new(),
+        writer_since: AtomicU32::new(0),
         queues: Lock::new(raw_rwlock::Queues::new()),
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use lock_api::{RawRwLock as _, RawRwLockFair as _, RawRwLockTimed as _, RawRwLockUpgrade as _};
 
 use super::eventually;
-use crate::sync::raw_rwlock::{READER, RawRwLock, UPGRADABLE, WRITER};
+use crate::sync::raw_rwlock::{READER, RawRwLock, STARVING, UPGRADABLE, WRITER};
 use crate::sync::rwlock::Holders;
+use crate::sync::rwlock_grant::Keep;
 
 fn state(raw: &RawRwLock) -> u64 {
     raw.state.load(Ordering::Relaxed)
@@ -19,6 +20,11 @@ fn state(raw: &RawRwLock) -> u64 {
 fn queued(raw: &RawRwLock) -> (usize, usize, usize) {
     let queues = raw.queues.lock();
     (queues.readers.len(), queues.upgraders.len(), queues.writers.len())
+}
+
+/// As a waiter does whose patience is over.
+fn starve(raw: &RawRwLock) {
+    raw.state.fetch_or(STARVING, Ordering::Relaxed);
 }
 
 #[test]
@@ -43,7 +49,7 @@ fn waiters_that_give_up_leave_nothing_behind() {
 }
 
 #[test]
-fn when_a_writer_leaves_all_waiting_readers_enter_before_the_next_writer() {
+fn when_a_writer_leaves_a_starving_lock_all_readers_enter_before_the_next_writer() {
     let raw = RawRwLock::INIT;
     let inside = AtomicUsize::new(0);
     let leave = AtomicBool::new(false);
@@ -64,8 +70,10 @@ fn when_a_writer_leaves_all_waiting_readers_enter_before_the_next_writer() {
             });
             eventually(|| queued(&raw) == (n, 0, 1));
         }
+        starve(&raw);
         raw.release_exclusive();
         // Not a race: the unlock itself has let them in.
+        assert_eq!(state(&raw) / READER, 3);
         assert_eq!(queued(&raw), (0, 0, 1));
         assert!(!raw.try_lock_shared(), "newcomers wait behind the writer");
         eventually(|| inside.load(Ordering::Relaxed) == 3);
@@ -76,7 +84,7 @@ fn when_a_writer_leaves_all_waiting_readers_enter_before_the_next_writer() {
 }
 
 #[test]
-fn the_last_reader_hands_over_to_the_writer() {
+fn the_last_reader_hands_a_starving_lock_over_to_the_writer() {
     let raw = RawRwLock::INIT;
     let leave = AtomicBool::new(false);
     raw.lock_shared();
@@ -87,11 +95,66 @@ fn the_last_reader_hands_over_to_the_writer() {
             raw.release_exclusive();
         });
         eventually(|| queued(&raw) == (0, 0, 1));
+        starve(&raw);
+        assert!(!raw.try_lock_shared());
         raw.release_shared();
-        assert_eq!(state(&raw), WRITER);
+        assert_eq!(state(&raw), WRITER, "handed over, and starving no longer");
         assert!(!raw.try_lock_exclusive());
         leave.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn until_it_starves_whoever_runs_may_overtake_those_that_are_parked() {
+    let raw = RawRwLock::INIT;
+    raw.lock_exclusive();
+    thread::scope(|s| {
+        let reader = s.spawn(|| raw.lock_shared());
+        eventually(|| queued(&raw) == (1, 0, 0));
+        raw.release_exclusive();
+        assert_eq!(queued(&raw), (0, 0, 0), "woken");
+        reader.join().unwrap();
+        let writer = s.spawn(|| raw.lock_exclusive());
+        eventually(|| queued(&raw) == (0, 0, 1));
+        // Unless a millisecond has passed, which it may on a slow machine.
+        if raw.try_lock_shared() {
+            raw.release_shared();
+        }
+        raw.release_shared();
+        writer.join().unwrap();
+        assert_eq!(state(&raw), WRITER);
+    });
+}
+
+#[test]
+fn readers_that_come_when_a_writer_has_waited_too_long_let_it_go_first() {
+    let raw = RawRwLock::INIT;
+    let order = StdMutex::new(Vec::new());
+    raw.lock_shared();
+    thread::scope(|s| {
+        s.spawn(|| {
+            raw.lock_exclusive();
+            order.lock().unwrap().push("writer");
+            raw.release_exclusive();
+        });
+        eventually(|| queued(&raw) == (0, 0, 1));
+        eventually(|| {
+            let entered = raw.try_lock_shared();
+            if entered {
+                raw.release_shared();
+            }
+            !entered
+        });
+        s.spawn(|| {
+            raw.lock_shared();
+            order.lock().unwrap().push("reader");
+            raw.release_shared();
+        });
+        eventually(|| queued(&raw) == (1, 0, 1));
+        raw.release_shared();
+    });
+    assert_eq!(*order.lock().unwrap(), ["writer", "reader"]);
+    assert_eq!(state(&raw), 0);
 }
 
 #[test]
@@ -99,8 +162,13 @@ fn a_writer_that_gives_up_lets_readers_join_those_inside() {
     let raw = RawRwLock::INIT;
     raw.lock_shared();
     thread::scope(|s| {
-        let writer = s.spawn(|| raw.try_lock_exclusive_for(Duration::from_millis(20)));
+        let writer = s.spawn(|| raw.try_lock_exclusive_for(Duration::from_millis(30)));
         eventually(|| queued(&raw).2 == 1 || writer.is_finished());
+        let queues = raw.queues.lock();
+        if !queues.writers.is_empty() {
+            starve(&raw);
+        }
+        drop(queues);
         let reader = s.spawn(|| raw.lock_shared());
         assert!(!writer.join().unwrap());
         reader.join().unwrap();
@@ -124,7 +192,7 @@ fn an_upgrade_goes_before_queued_writers_and_keeps_newcomers_out() {
         s.spawn(|| {
             raw.lock_upgradable();
             order.lock().unwrap().push("upgradable");
-            raw.release_upgradable(crate::sync::rwlock_grant::Keep::Nothing);
+            raw.release_upgradable(Keep::Nothing);
         });
         eventually(|| queued(&raw) == (0, 1, 1));
         let upgrade = s.spawn(|| {
@@ -133,7 +201,6 @@ fn an_upgrade_goes_before_queued_writers_and_keeps_newcomers_out() {
             raw.release_exclusive();
         });
         eventually(|| queued(&raw) == (0, 2, 1));
-        assert!(!raw.try_lock_shared());
         assert!(!upgrade.is_finished());
         raw.release_shared();
     });
@@ -156,10 +223,10 @@ fn an_upgradable_reader_that_leaves_stands_back_behind_a_writer() {
         s.spawn(|| {
             raw.lock_upgradable();
             order.lock().unwrap().push("upgradable");
-            raw.release_upgradable(crate::sync::rwlock_grant::Keep::Nothing);
+            raw.release_upgradable(Keep::Nothing);
         });
         eventually(|| queued(&raw) == (0, 1, 1));
-        raw.release_upgradable(crate::sync::rwlock_grant::Keep::Nothing);
+        raw.release_upgradable(Keep::Nothing);
     });
     assert_eq!(*order.lock().unwrap(), ["writer", "upgradable"]);
     assert_eq!(state(&raw), 0);
