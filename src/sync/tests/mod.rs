@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+mod condvar;
 mod holder;
 mod mutex;
 mod rwlock;
