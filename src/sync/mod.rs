@@ -1,8 +1,13 @@
 //! Locks and other ways to wait for one another: from goroutines and from plain threads, in any mix.
 
+mod barrier;
+mod condvar;
 mod deadline;
 mod holder;
+mod lazy_lock;
 mod mutex;
+mod once;
+mod once_lock;
 mod patience;
 mod raw_mutex;
 mod raw_rwlock;
@@ -11,7 +16,12 @@ mod rwlock_grant;
 mod spin;
 mod waitq;
 
+pub use self::barrier::{Barrier, BarrierWaitResult};
+pub use self::condvar::{Condvar, WaitTimeoutResult};
+pub use self::lazy_lock::LazyLock;
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
+pub use self::once::Once;
+pub use self::once_lock::OnceLock;
 pub use self::raw_mutex::RawMutex;
 pub use self::raw_rwlock::RawRwLock;
 pub use self::rwlock::{

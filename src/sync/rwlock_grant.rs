@@ -176,7 +176,6 @@ impl RawRwLock {
 
     /// Gives the lock to those in the queues that may have it now. Right at any time: if the lock is held in
     /// a way that keeps them out, its holder will do it.
-    #[must_use]
     pub(super) fn grant(&self, queues: &mut Queues) -> ClaimedList {
         loop {
             // Acquire pairs with the Releases of those that left; `ready` passes it on.

@@ -2,7 +2,17 @@
 
 pub(crate) use std::thread::{scope, sleep, spawn, yield_now};
 
+#[path = "barrier.rs"]
+mod barrier;
+#[path = "condvar.rs"]
+mod condvar;
+#[path = "lazy_lock.rs"]
+mod lazy_lock;
 #[path = "mutex.rs"]
 mod mutex;
+#[path = "once.rs"]
+mod once;
+#[path = "once_lock.rs"]
+mod once_lock;
 #[path = "rwlock.rs"]
 mod rwlock;
