@@ -11,9 +11,13 @@ mod once_lock;
 mod patience;
 mod raw_mutex;
 mod raw_rwlock;
+mod raw_semaphore;
+mod raw_wait_group;
 mod rwlock;
 mod rwlock_grant;
+mod semaphore;
 mod spin;
+mod wait_group;
 mod waitq;
 
 pub use self::barrier::{Barrier, BarrierWaitResult};
@@ -28,6 +32,8 @@ pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard,
 };
+pub use self::semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TooManyPermits};
+pub use self::wait_group::WaitGroup;
 
 #[cfg(test)]
 mod tests;

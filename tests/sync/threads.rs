@@ -16,3 +16,7 @@ mod once;
 mod once_lock;
 #[path = "rwlock.rs"]
 mod rwlock;
+#[path = "semaphore.rs"]
+mod semaphore;
+#[path = "wait_group.rs"]
+mod wait_group;

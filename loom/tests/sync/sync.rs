@@ -7,6 +7,10 @@ pub(crate) mod holder;
 pub(crate) mod raw_mutex;
 #[path = "../../../src/sync/raw_rwlock.rs"]
 pub(crate) mod raw_rwlock;
+#[path = "../../../src/sync/raw_semaphore.rs"]
+pub(crate) mod raw_semaphore;
+#[path = "../../../src/sync/raw_wait_group.rs"]
+pub(crate) mod raw_wait_group;
 #[path = "../../../src/sync/rwlock_grant.rs"]
 pub(crate) mod rwlock_grant;
 #[path = "../../../src/sync/waitq.rs"]
@@ -80,7 +84,7 @@ pub(crate) mod spin {
 
 mod models;
 
-use crate::atomic::{AtomicU32, AtomicU64};
+use crate::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use crate::sched::lock::Lock;
 
 pub(crate) fn new_mutex() -> raw_mutex::RawMutex {
@@ -98,4 +102,19 @@ pub(crate) fn new_rwlock() -> raw_rwlock::RawRwLock {
         writer_since: AtomicU32::new(0),
         queues: Lock::new(raw_rwlock::Queues::new()),
     }
+}
+
+pub(crate) fn new_semaphore(permits: usize) -> raw_semaphore::RawSemaphore {
+    raw_semaphore::RawSemaphore {
+        state: AtomicUsize::new(permits * raw_semaphore::ONE),
+        waiting: Lock::new(raw_semaphore::Waiting {
+            queue: waitq::Queue::new(),
+            total: permits,
+            maximum: permits,
+        }),
+    }
+}
+
+pub(crate) fn new_wait_group() -> raw_wait_group::RawWaitGroup {
+    raw_wait_group::RawWaitGroup { state: AtomicU64::new(0), queue: Lock::new(waitq::Queue::new()) }
 }

@@ -7,6 +7,8 @@ mod condvar;
 mod holder;
 mod mutex;
 mod rwlock;
+mod semaphore;
+mod wait_group;
 mod waitq;
 
 /// Waits until the condition holds.

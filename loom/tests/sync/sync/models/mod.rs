@@ -2,6 +2,8 @@
 
 mod mutex;
 mod rwlock;
+mod semaphore;
+mod wait_group;
 
 /// Explores the model with at most `preemptions` forced switches between threads in one run.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
