@@ -1,6 +1,7 @@
 //! [`Barrier`]: everybody waits until all have come.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::waitq::{GRANTED, Node, Queue};
 use crate::sched::lock::Lock;
@@ -71,6 +72,10 @@ impl Barrier {
         BarrierWaitResult(false)
     }
 }
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for Barrier {}
+impl UnwindSafe for Barrier {}
 
 impl fmt::Debug for Barrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,6 +9,7 @@
 //! deadline.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
 use lock_api::RawMutex as _;
@@ -210,6 +211,10 @@ impl Default for Condvar {
         Condvar::new()
     }
 }
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for Condvar {}
+impl UnwindSafe for Condvar {}
 
 impl fmt::Debug for Condvar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,12 +3,17 @@
 mod barrier;
 mod condvar;
 mod deadline;
+#[cfg(any())] // until `gort::spawn` exists
+mod go;
+#[allow(dead_code, reason = "used by go.rs")]
+mod group;
 mod holder;
 mod lazy_lock;
 mod mutex;
 mod once;
 mod once_lock;
 mod patience;
+mod pool;
 mod raw_mutex;
 mod raw_rwlock;
 mod raw_semaphore;
@@ -16,16 +21,20 @@ mod raw_wait_group;
 mod rwlock;
 mod rwlock_grant;
 mod semaphore;
+mod singleflight;
 mod spin;
+#[allow(dead_code, reason = "used by go.rs")]
 mod wait_group;
 mod waitq;
 
 pub use self::barrier::{Barrier, BarrierWaitResult};
 pub use self::condvar::{Condvar, WaitTimeoutResult};
+pub use self::group::Group;
 pub use self::lazy_lock::LazyLock;
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
 pub use self::once::Once;
 pub use self::once_lock::OnceLock;
+pub use self::pool::Pool;
 pub use self::raw_mutex::RawMutex;
 pub use self::raw_rwlock::RawRwLock;
 pub use self::rwlock::{
@@ -33,6 +42,7 @@ pub use self::rwlock::{
     RwLockWriteGuard,
 };
 pub use self::semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TooManyPermits};
+pub use self::singleflight::SingleFlight;
 pub use self::wait_group::WaitGroup;
 
 #[cfg(test)]

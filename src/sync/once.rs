@@ -7,6 +7,7 @@
 //! one of those that waited try next.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::waitq::{Node, Queue, RETRY};
 use crate::atomic::{AtomicU32, Ordering};
@@ -156,6 +157,10 @@ impl Default for Once {
         Once::new()
     }
 }
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for Once {}
+impl UnwindSafe for Once {}
 
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! [`Semaphore`]: a number of permits, for as many as may do something at once.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +179,10 @@ impl Semaphore {
         &self.raw
     }
 }
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for Semaphore {}
+impl UnwindSafe for Semaphore {}
 
 impl fmt::Debug for Semaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,7 @@
 //! [`WaitGroup`]: wait until a number of things are done.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -97,6 +98,10 @@ impl Default for WaitGroup {
         WaitGroup::new()
     }
 }
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for WaitGroup {}
+impl UnwindSafe for WaitGroup {}
 
 impl fmt::Debug for WaitGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

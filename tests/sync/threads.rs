@@ -14,9 +14,13 @@ mod mutex;
 mod once;
 #[path = "once_lock.rs"]
 mod once_lock;
+#[path = "pool.rs"]
+mod pool;
 #[path = "rwlock.rs"]
 mod rwlock;
 #[path = "semaphore.rs"]
 mod semaphore;
+#[path = "singleflight.rs"]
+mod singleflight;
 #[path = "wait_group.rs"]
 mod wait_group;

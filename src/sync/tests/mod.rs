@@ -4,10 +4,12 @@
 use std::time::{Duration, Instant};
 
 mod condvar;
+mod group;
 mod holder;
 mod mutex;
 mod rwlock;
 mod semaphore;
+mod singleflight;
 mod wait_group;
 mod waitq;
 
