@@ -1,25 +1,15 @@
-//! [`Condvar`]: wait until somebody says that something has changed.
-//!
-//! A waiter queues before it unlocks the mutex, so a notification that follows a change made under that mutex
-//! finds it. Woken waiters lock the mutex as everybody does. They are not moved to the mutex's queue instead
-//! (as parking_lot does): goroutines that are readied run one after the other on their P and mostly find the
-//! mutex free, so there is no crowd to be avoided.
-//!
-//! Waiters are served in the order in which they came, and none wakes up without a notification or its
-//! deadline.
+//! [`Condvar`]: the surface of [`RawCondvar`], with `parking_lot`'s names.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use lock_api::RawMutex as _;
-
 use super::deadline;
 use super::mutex::MutexGuard;
-use super::waitq::{GRANTED, Node, Queue};
-use crate::atomic::{AtomicU32, Ordering};
+use super::raw_condvar::RawCondvar;
+use super::waitq::Queue;
+use crate::atomic::AtomicU32;
 use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
 
 /// A condition variable for use with [`Mutex`](super::Mutex), with `parking_lot`'s surface.
 ///
@@ -42,9 +32,7 @@ use crate::sched::reason::WaitReason;
 /// });
 /// ```
 pub struct Condvar {
-    /// 1 while somebody is queued. Changes under the queue's lock.
-    waiting: AtomicU32,
-    queue: Lock<Queue>,
+    raw: RawCondvar,
 }
 
 /// Whether a wait ended because its time was over.
@@ -69,7 +57,7 @@ impl Condvar {
     /// Nobody waits.
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar { waiting: AtomicU32::new(0), queue: Lock::new(Queue::new()) }
+        Condvar { raw: RawCondvar { waiting: AtomicU32::new(0), queue: Lock::new(Queue::new()) } }
     }
 
     /// Unlocks the mutex, waits for a notification, and locks the mutex again.
@@ -143,66 +131,25 @@ impl Condvar {
 
     /// Wakes the one who waits longest. Tells whether there was one.
     pub fn notify_one(&self) -> bool {
-        if !self.anybody_waits() {
-            return false;
-        }
-        let mut queue = self.queue.lock();
-        let first = queue.pop(GRANTED);
-        self.note_waiting(&queue);
-        drop(queue);
-        first.map(|first| first.ready()).is_some()
+        self.raw.notify_one()
     }
 
     /// Wakes everybody who waits. Tells how many there were.
     pub fn notify_all(&self) -> usize {
-        if !self.anybody_waits() {
-            return 0;
-        }
-        let mut queue = self.queue.lock();
-        let all = queue.take_all(GRANTED);
-        self.note_waiting(&queue);
-        drop(queue);
-        let count = all.len();
-        all.ready_all();
-        count
-    }
-
-    /// Relaxed: a waiter says so before it unlocks the mutex, and a notifier has locked that mutex after (or
-    /// has changed nothing that the waiter did not see).
-    fn anybody_waits(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) != 0
-    }
-
-    fn note_waiting(&self, queue: &Queue) {
-        self.waiting.store(u32::from(!queue.is_empty()), Ordering::Relaxed);
+        self.raw.notify_all()
     }
 
     /// True if notified, false if the time was over.
     fn wait_inner<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, deadline: Option<Instant>) -> bool {
-        // SAFETY: the raw mutex is unlocked and locked again before the guard can be used.
-        let raw = unsafe { MutexGuard::mutex(guard).raw() };
-        let node = Node::new(0);
-        let mut queue = self.queue.lock();
-        // SAFETY: the node stays until it was granted or has been removed, below.
-        unsafe { queue.push_back(&node) };
-        self.waiting.store(1, Ordering::Relaxed);
-        drop(queue);
-        // SAFETY: the guard says that it is locked by us.
-        unsafe { raw.unlock() };
-        let address = std::ptr::from_ref(self) as usize;
-        let notified = node.park(WaitReason::Condvar, address, deadline) == GRANTED;
-        if !notified {
-            let mut queue = self.queue.lock();
-            queue.remove(&node);
-            self.note_waiting(&queue);
-        }
-        raw.lock();
-        notified
+        // SAFETY: the guard says that the mutex is locked by us, and it cannot be used before `wait` has locked
+        // it again.
+        let mutex = unsafe { MutexGuard::mutex(guard).raw() };
+        self.raw.wait(mutex, deadline)
     }
 
     #[cfg(test)]
     pub(super) fn queued(&self) -> usize {
-        self.queue.lock().len()
+        self.raw.queue.lock().len()
     }
 }
 

@@ -41,7 +41,7 @@ use std::time::Instant;
 use super::holder::Holder;
 use super::patience::Patience;
 use super::spin::Spin;
-use super::waitq::{GRANTED, Node, Queue, RETRY};
+use super::waitq::{GRANTED, Node, Queue, RETRY, Unlinked};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
@@ -74,7 +74,7 @@ impl RawMutex {
     pub(super) fn acquire(&self) {
         // Acquire pairs with the Release in `release`, here and in all other places that take the lock.
         if self.state.compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            let taken = self.acquire_slow(None);
+            let taken = self.acquire_slow(None, false);
             debug_assert!(taken, "without a deadline a wait ends with the lock");
         }
         self.holder.mark();
@@ -101,7 +101,7 @@ impl RawMutex {
     #[must_use]
     pub(super) fn acquire_until(&self, deadline: Option<Instant>) -> bool {
         if self.state.compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_err()
-            && !self.acquire_slow(deadline)
+            && !self.acquire_slow(deadline, false)
         {
             return false;
         }
@@ -140,12 +140,44 @@ impl RawMutex {
         !is_free(self.state.load(Ordering::Relaxed))
     }
 
+    /// Queues somebody who waited elsewhere and now wants the lock, if it is held; if not, it comes back. The
+    /// waiter ends up with a claim of `GRANTED` (the lock is its own) or `RETRY` (it must call
+    /// `acquire_woken`).
+    pub(super) fn requeue(&self, waiter: Unlinked) -> Option<Unlinked> {
+        let mut queue = self.queue.lock();
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            if is_free(state) {
+                return Some(waiter);
+            }
+            let queued = state | QUEUED;
+            match self.state.compare_exchange_weak(state, queued, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+        queue.push_unlinked(waiter);
+        None
+    }
+
+    /// Takes the lock. The caller was requeued and then woken with `RETRY`, so WOKEN is its own.
+    pub(super) fn acquire_woken(&self) {
+        self.acquire_slow(None, true);
+        self.holder.mark();
+    }
+
+    /// The caller was requeued and then got the lock.
+    pub(super) fn acquire_granted(&self) {
+        debug_assert!(self.is_held());
+        self.holder.mark();
+    }
+
     #[cold]
-    fn acquire_slow(&self, deadline: Option<Instant>) -> bool {
+    fn acquire_slow(&self, deadline: Option<Instant>, mut woken: bool) -> bool {
         let mut patience = Patience::new();
         let mut spin = Spin::new();
-        // Whether WOKEN is ours, and whether this is not the first time that we queue.
-        let (mut woken, mut again) = (false, false);
+        // `woken` says whether WOKEN is ours, `again` that we have been in the queue.
+        let mut again = woken;
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
             let mine = if woken { WOKEN } else { 0 };

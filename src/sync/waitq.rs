@@ -14,6 +14,8 @@
 //! 2. A node whose wait a waker has claimed stays alive until that waker calls `ready`: the owner stays
 //!    parked until then. So a chain of claimed nodes may be walked after the lock was released.
 //! 3. `ready` is never called under the lock: it may take locks of the scheduler.
+//! 4. A node that was unlinked and not claimed ([`Unlinked`]) is alive if its owner cannot give up: it is
+//!    parked without a deadline, and nobody but who unlinked it knows it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -26,6 +28,8 @@ use crate::sched::waiter::{FIRST_FREE_CLAIM, UNCLAIMED, Wait};
 pub(super) const GRANTED: usize = FIRST_FREE_CLAIM;
 /// A waker's claim: the waiter should look again, and has not got anything.
 pub(super) const RETRY: usize = FIRST_FREE_CLAIM + 1;
+/// A claim for waiters that may be moved from one queue to another: the first one has let them go.
+pub(super) const NOTIFIED: usize = FIRST_FREE_CLAIM + 2;
 
 /// One waiter in a queue.
 pub(super) struct Node {
@@ -148,6 +152,23 @@ impl Queue {
         node.wait.try_claim(claim).then_some(Claimed { node })
     }
 
+    /// Unlinks the first node without claiming its wait, to move it to another queue.
+    ///
+    /// # Safety
+    /// Its owner cannot give up (4).
+    pub(super) unsafe fn unlink_front(&mut self) -> Option<Unlinked> {
+        // SAFETY: a linked node is alive (1).
+        let node = unsafe { self.head.as_ref()? };
+        self.remove(node);
+        Some(Unlinked { node })
+    }
+
+    /// Adds a waiter that came from another queue as the last one.
+    pub(super) fn push_unlinked(&mut self, unlinked: Unlinked) {
+        // SAFETY: alive (4), and its owner stays parked until somebody claims it from here.
+        unsafe { self.push_back(&*unlinked.node) };
+    }
+
     /// Unlinks nodes from the front until one could be claimed.
     pub(super) fn pop(&mut self, claim: usize) -> Option<Claimed> {
         while !self.is_empty() {
@@ -196,6 +217,22 @@ impl Claimed {
         // SAFETY: alive until `ready` (2). The waiter is copied out first; nothing touches the node after.
         let waiter = unsafe { (*self.node).wait.waiter() };
         waiter.ready();
+    }
+}
+
+/// A waiter between two queues.
+#[must_use = "an unlinked waiter that is forgotten sleeps for ever"]
+pub(super) struct Unlinked {
+    node: *const Node,
+}
+
+impl Unlinked {
+    /// Ends its wait here.
+    pub(super) fn claim(self, claim: usize) -> Claimed {
+        // SAFETY: alive (4).
+        let claimed = unsafe { (*self.node).wait.try_claim(claim) };
+        debug_assert!(claimed, "nobody else can have ended its wait");
+        Claimed { node: self.node }
     }
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "../../../src/sync/holder.rs"]
 pub(crate) mod holder;
+#[path = "../../../src/sync/raw_condvar.rs"]
+pub(crate) mod raw_condvar;
 #[path = "../../../src/sync/raw_mutex.rs"]
 pub(crate) mod raw_mutex;
 #[path = "../../../src/sync/raw_rwlock.rs"]
@@ -87,7 +89,7 @@ mod models;
 use crate::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use crate::sched::lock::Lock;
 
-pub(crate) fn new_mutex() -> raw_mutex::RawMutex {
+fn new_mutex() -> raw_mutex::RawMutex {
     raw_mutex::RawMutex {
         state: AtomicU32::new(0),
         holder: holder::Holder::new(),
@@ -95,7 +97,7 @@ pub(crate) fn new_mutex() -> raw_mutex::RawMutex {
     }
 }
 
-pub(crate) fn new_rwlock() -> raw_rwlock::RawRwLock {
+fn new_rwlock() -> raw_rwlock::RawRwLock {
     raw_rwlock::RawRwLock {
         state: AtomicU64::new(0),
         holder: holder::Holder::new(),
@@ -104,7 +106,7 @@ pub(crate) fn new_rwlock() -> raw_rwlock::RawRwLock {
     }
 }
 
-pub(crate) fn new_semaphore(permits: usize) -> raw_semaphore::RawSemaphore {
+fn new_semaphore(permits: usize) -> raw_semaphore::RawSemaphore {
     raw_semaphore::RawSemaphore {
         state: AtomicUsize::new(permits * raw_semaphore::ONE),
         waiting: Lock::new(raw_semaphore::Waiting {
@@ -115,6 +117,10 @@ pub(crate) fn new_semaphore(permits: usize) -> raw_semaphore::RawSemaphore {
     }
 }
 
-pub(crate) fn new_wait_group() -> raw_wait_group::RawWaitGroup {
+fn new_wait_group() -> raw_wait_group::RawWaitGroup {
     raw_wait_group::RawWaitGroup { state: AtomicU64::new(0), queue: Lock::new(waitq::Queue::new()) }
+}
+
+fn new_condvar() -> raw_condvar::RawCondvar {
+    raw_condvar::RawCondvar { waiting: AtomicU32::new(0), queue: Lock::new(waitq::Queue::new()) }
 }

@@ -1,5 +1,6 @@
 //! The models.
 
+mod condvar;
 mod mutex;
 mod rwlock;
 mod semaphore;
