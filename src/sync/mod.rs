@@ -14,6 +14,7 @@ mod once;
 mod once_lock;
 mod patience;
 mod pool;
+mod raw_condvar;
 mod raw_mutex;
 mod raw_rwlock;
 mod raw_semaphore;
@@ -22,6 +23,7 @@ mod rwlock;
 mod rwlock_grant;
 mod semaphore;
 mod singleflight;
+mod slot;
 mod spin;
 #[allow(dead_code, reason = "used by go.rs")]
 mod wait_group;

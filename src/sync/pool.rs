@@ -1,9 +1,10 @@
 //! [`Pool`]: things that are expensive to make, kept for the next one who needs one.
 //!
-//! One shard per P, each a small stack under a runtime lock of its own. A caller uses the shard of the P it
-//! runs on and looks into the others only when that is empty, so the locks are hardly ever contended. Nothing
-//! is allocated, freed or dropped under them: a shard's memory is made before its lock is taken, and what does
-//! not fit is dropped after.
+//! One shard per P, each a slot for one value and behind it a small stack under a runtime lock. A caller uses
+//! the shard of the P it runs on and looks into the others only when that is empty, so there is hardly ever
+//! contention; and the common pattern, one taken and the same put back, is two atomic steps on the slot.
+//! Nothing is allocated, freed or dropped under the locks: a shard's memory is made before its lock is taken,
+//! and what does not fit is dropped after.
 //!
 //! Go's pool keeps what is put until the second garbage collection after. There is none here, so each shard
 //! keeps a fixed number at most.
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 
 use super::once_lock::OnceLock;
+use super::slot::Slot;
 use crate::sched::lock::Lock;
 
 /// How many each shard keeps.
@@ -41,6 +43,7 @@ pub struct Pool<T, F = fn() -> T> {
 }
 
 struct Shard<T> {
+    slot: Slot<T>,
     /// Never grows: its capacity is 0 or `KEEP`.
     items: Lock<Vec<T>>,
     /// The length of `items`, for those who look for a shard to take from. Written under the lock.
@@ -54,6 +57,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
     }
 
     /// A value that was put, or else a new one.
+    #[inline]
     pub fn get(&self) -> T {
         self.take().unwrap_or_else(&self.new)
     }
@@ -61,22 +65,25 @@ impl<T, F: Fn() -> T> Pool<T, F> {
 
 impl<T, F> Pool<T, F> {
     /// A value that was put, if there is one.
+    #[inline]
     pub fn take(&self) -> Option<T> {
         let shards = self.shards.get()?;
-        let home = shard_hint();
-        (0..shards.len()).find_map(|n| shards[(home + n) % shards.len()].pop())
+        let home = home(shards);
+        shards[home].pop().or_else(|| shards[home + 1..].iter().chain(&shards[..home]).find_map(|s| s.pop()))
     }
 
     /// Keeps a value for later.
+    #[inline]
     pub fn put(&self, value: T) {
         let shards = self.shards.get_or_init(Shard::make_all);
-        shards[shard_hint() % shards.len()].push(value);
+        shards[home(shards)].push(value);
     }
 
     /// Drops all that is kept.
     pub fn clear(&self) {
         for shard in self.shards.get().into_iter().flatten() {
-            drop(shard.take_all());
+            drop(shard.slot.take());
+            drop(shard.take_items());
         }
     }
 }
@@ -86,11 +93,22 @@ impl<T> Shard<T> {
     fn make_all() -> Box<[CachePadded<Shard<T>>]> {
         let count = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
         (0..count)
-            .map(|_| CachePadded::new(Shard { items: Lock::new(Vec::new()), len: AtomicUsize::new(0) }))
+            .map(|_| {
+                CachePadded::new(Shard {
+                    slot: Slot::new(),
+                    items: Lock::new(Vec::new()),
+                    len: AtomicUsize::new(0),
+                })
+            })
             .collect()
     }
 
+    #[inline]
     fn pop(&self) -> Option<T> {
+        self.slot.take().or_else(|| self.pop_item())
+    }
+
+    fn pop_item(&self) -> Option<T> {
         // A hint: a value that is being put right now may be missed.
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
@@ -101,7 +119,14 @@ impl<T> Shard<T> {
         item
     }
 
+    #[inline]
     fn push(&self, value: T) {
+        if let Some(value) = self.slot.put(value) {
+            self.push_item(value);
+        }
+    }
+
+    fn push_item(&self, value: T) {
         let rest = self.try_push(value).and_then(|value| {
             self.give_memory();
             self.try_push(value)
@@ -133,11 +158,18 @@ impl<T> Shard<T> {
         drop(items);
     }
 
-    fn take_all(&self) -> Vec<T> {
+    fn take_items(&self) -> Vec<T> {
         let mut items = self.items.lock();
         self.len.store(0, Ordering::Relaxed);
         std::mem::take(&mut *items)
     }
+}
+
+/// The shard of the caller.
+#[inline]
+fn home<T>(shards: &[CachePadded<Shard<T>>]) -> usize {
+    // There are a power of two of them.
+    shard_hint() & (shards.len() - 1)
 }
 
 /// Which shard is near: the number of the caller's P, or for a foreign thread some number that stays the same.
@@ -153,7 +185,8 @@ impl<T, F> UnwindSafe for Pool<T, F> {}
 impl<T, F> fmt::Debug for Pool<T, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shards = self.shards.get().into_iter().flatten();
-        let kept: usize = shards.map(|shard| shard.len.load(Ordering::Relaxed)).sum();
+        let kept: usize =
+            shards.map(|shard| usize::from(shard.slot.is_full()) + shard.len.load(Ordering::Relaxed)).sum();
         f.debug_struct("Pool").field("kept", &kept).finish_non_exhaustive()
     }
 }

@@ -93,6 +93,7 @@ impl Semaphore {
     }
 
     /// Waits until `n` permits are free and takes them. They are free again when the result is dropped.
+    #[inline]
     pub fn acquire(&self, n: usize) -> Result<SemaphorePermit<'_>, TooManyPermits> {
         let outcome = self.raw.acquire(n, None);
         debug_assert_ne!(outcome, Outcome::TimedOut);
@@ -103,6 +104,7 @@ impl Semaphore {
     }
 
     /// Takes `n` permits if they are free and nobody waits for some.
+    #[inline]
     pub fn try_acquire(&self, n: usize) -> Option<SemaphorePermit<'_>> {
         self.raw.try_acquire(n).then(|| SemaphorePermit { semaphore: self, permits: n })
     }
@@ -222,6 +224,7 @@ impl SemaphorePermit<'_> {
 }
 
 impl Drop for SemaphorePermit<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.semaphore.raw.release(self.permits);
     }
@@ -258,6 +261,7 @@ impl OwnedSemaphorePermit {
 }
 
 impl Drop for OwnedSemaphorePermit {
+    #[inline]
     fn drop(&mut self) {
         self.semaphore.raw.release(self.permits);
     }
