@@ -1,4 +1,27 @@
 //! Locks and other ways to wait for one another: from goroutines and from plain threads, in any mix.
+//!
+//! The names and surfaces are those you know: [`Mutex`], [`RwLock`] and [`Condvar`] are `parking_lot`'s (no
+//! poisoning; a panic releases what its goroutine held), [`Once`], [`OnceLock`], [`LazyLock`] and [`Barrier`]
+//! are std's, [`WaitGroup`], [`Pool`], [`Group`] and [`SingleFlight`] are Go's, and [`Semaphore`] is weighted
+//! and fair. A wait blocks the goroutine, not its thread, and allocates nothing. All timeouts accept
+//! `Duration::MAX`, which means for ever; with `Duration::ZERO` they try once.
+//!
+//! ```
+//! use gort::sync::{Mutex, WaitGroup};
+//! use std::sync::Arc;
+//!
+//! let (total, group) = (Arc::new(Mutex::new(0)), WaitGroup::new());
+//! for n in 1..=10 {
+//!     group.add(1);
+//!     let (total, group) = (total.clone(), group.clone());
+//!     std::thread::spawn(move || {
+//!         *total.lock() += n;
+//!         group.done();
+//!     });
+//! }
+//! group.wait();
+//! assert_eq!(*total.lock(), 55);
+//! ```
 
 mod barrier;
 mod condvar;
