@@ -34,6 +34,19 @@ pub(crate) fn current() -> Option<&'static G> {
     unsafe { CURRENT.get().as_ref() }
 }
 
+/// The number of the P that the calling goroutine has at some moment.
+pub(crate) fn current_p() -> Option<usize> {
+    current()?.m().p().map(|p| p.id as usize)
+}
+
+/// Whether somebody else may be running while the caller spins, and nobody is kept waiting by it.
+pub(crate) fn others_run() -> bool {
+    match current().and_then(|g| g.m().p()) {
+        Some(p) => super::procs::get() > 1 && p.runq.len() == 0,
+        None => true,
+    }
+}
+
 /// Where `CURRENT` is for the calling thread.
 #[inline(never)]
 pub(crate) fn current_slot() -> *const Cell<*const G> {
