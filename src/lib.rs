@@ -2,8 +2,10 @@
 
 #![allow(dead_code)]
 
+pub mod alloc;
 mod atomic;
 mod blocking;
+pub mod chan;
 mod goroutine;
 mod netpoll;
 pub mod runtime;

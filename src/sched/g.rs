@@ -93,9 +93,11 @@ pub(crate) struct G {
     pub(crate) parent: Cell<u64>,
     pub(crate) wait_reason: AtomicU8,
     pub(crate) wait_object: AtomicUsize,
-    /// Coarse clock tick at which it parked.
+    /// The trimmer's pass during which it parked.
     pub(crate) parked_at: AtomicU64,
-    /// Its stack was shrunk since it parked.
+    /// Where its stack ended, roughly, when it last switched to g0.
+    pub(crate) stack_pointer: Cell<usize>,
+    /// Its stack was shrunk since it last ran.
     pub(crate) shrunk: Cell<bool>,
     /// Inside `gort::blocking`.
     pub(crate) blocking: Cell<bool>,
@@ -103,7 +105,7 @@ pub(crate) struct G {
     pub(crate) lock_count: Cell<u32>,
     pub(crate) locked_m: Cell<Option<&'static M>>,
 
-    slot_start: usize,
+    pub(crate) slot_start: usize,
     slot_size: usize,
     /// Thread pointer of the slot's TLS block, and whether the block has been made.
     pub(crate) block: usize,
@@ -134,6 +136,7 @@ impl G {
             wait_reason: AtomicU8::new(0),
             wait_object: AtomicUsize::new(0),
             parked_at: AtomicU64::new(0),
+            stack_pointer: Cell::new(0),
             shrunk: Cell::new(false),
             blocking: Cell::new(false),
             lock_count: Cell::new(0),
@@ -196,6 +199,9 @@ impl G {
     /// Called by the goroutine itself, inside a runtime section (see `section.rs`).
     #[inline]
     pub(crate) unsafe fn switch_to_g0(&self, why: Switch) {
+        let here = 0u8;
+        self.stack_pointer.set(&raw const here as usize);
+        self.shrunk.set(false);
         // SAFETY: the yielder lives at the base of this goroutine's stack as long as the goroutine does.
         unsafe { (*self.yielder.get()).suspend(why) }
     }

@@ -65,6 +65,12 @@ impl GList {
         }
     }
 
+    /// Moves all of `other` to the front of this list.
+    pub(crate) fn prepend(&self, other: &GList) {
+        other.append(self);
+        self.append(other);
+    }
+
     /// Moves all of `other` to the end of this list.
     pub(crate) fn append(&self, other: &GList) {
         if other.head.get().is_null() {

@@ -38,8 +38,8 @@ pub(crate) struct P {
     pub(crate) tick: AtomicU32,
     /// How many times in a row runnext won over the ring.
     pub(crate) next_streak: Cell<u32>,
-    /// Dead goroutines of the default size, ready for reuse.
-    pub(crate) dead: GList,
+    /// Dead goroutines of the two common sizes, ready for reuse.
+    pub(crate) dead: [GList; 2],
     /// Ids that this P may give to new goroutines: the next one and the end.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
@@ -97,7 +97,7 @@ impl P {
             retired: AtomicBool::new(false),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
-            dead: GList::new(),
+            dead: [GList::new(), GList::new()],
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
             timers: Lock::new(Heap::new()),

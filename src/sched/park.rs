@@ -8,6 +8,7 @@ use super::reason::WaitReason;
 use super::section;
 use super::waiter::{TIMED_OUT, Wait, Waiter};
 use crate::atomic::Ordering;
+use crate::stack::trim;
 use crate::timer::{self, Fire, NEVER, Timer};
 
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
@@ -19,6 +20,7 @@ pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
     }
     g.wait_reason.store(reason as u8, Ordering::Relaxed);
     g.wait_object.store(object, Ordering::Relaxed);
+    g.parked_at.store(trim::PASS.load(Ordering::Relaxed), Ordering::Relaxed);
     section.switch(Switch::Park);
 }
 

@@ -13,6 +13,7 @@ use super::reason::WaitReason;
 use super::waiter::{Waiter, park};
 use super::wake;
 use crate::atomic::Ordering;
+use crate::sys::cpus::QuotaWatch;
 use crate::{stack, timer};
 use std::sync::atomic::AtomicBool;
 
@@ -117,4 +118,37 @@ pub(crate) fn leave(p: &'static P) {
         waiter.ready();
     }
     wake::wake_p();
+}
+
+/// Whether the program or its environment has chosen the number: then it does not follow the CPU quota.
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// The number is the program's choice from now on.
+pub(crate) fn choose() {
+    CHOSEN.store(true, Ordering::Relaxed);
+}
+
+/// Follows the CPU quota and the affinity as long as nobody chose a number.
+pub(crate) struct QuotaFollower(Option<QuotaWatch>);
+
+impl QuotaFollower {
+    pub(crate) fn new() -> QuotaFollower {
+        QuotaFollower(None)
+    }
+
+    /// Looks at the limits and adopts them if they changed.
+    pub(crate) fn look(&mut self) {
+        if CHOSEN.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.0.as_mut().is_some_and(QuotaWatch::moved) {
+            self.0 = None;
+        }
+        let watch = self.0.get_or_insert_with(QuotaWatch::new);
+        watch.poll();
+        let wanted = watch.default_procs();
+        if wanted != get() {
+            set(wanted);
+        }
+    }
 }

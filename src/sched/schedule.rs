@@ -11,22 +11,22 @@ use super::{global, locked, spawn, wake};
 
 /// Runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
-    // A new M, and one that was stopped, may have been started to spin. Only `find_runnable` gives that up when
-    // there is work; the fast path would run a goroutine while everybody counts on this M to look for more.
+    // A new M spins: `find_runnable` knows what to do about that, `next_local` does not.
     let mut next = find_runnable(m);
     while let Some(g) = next {
-        let outcome = match g.locked_m.get() {
+        debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
+        match g.locked_m.get() {
             Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
-            _ => execute(m, g),
-        };
-        next = match outcome {
-            Outcome::Next => next_local(m).or_else(|| {
-                m.use_own_tls();
-                find_runnable(m)
-            }),
-            Outcome::Stopped => find_runnable(m),
-            Outcome::EndThread => None,
-        };
+            _ => {
+                if execute(m, g) == Outcome::EndThread {
+                    return;
+                }
+            }
+        }
+        next = next_local(m).or_else(|| {
+            m.use_own_tls();
+            find_runnable(m)
+        });
     }
 }
 
@@ -35,14 +35,12 @@ pub(crate) fn run(m: &'static M) {
 pub(crate) enum Outcome {
     /// Looks for the next one.
     Next,
-    /// The same, after it was stopped meanwhile.
-    Stopped,
     /// Ends: the goroutine exited while bound to the thread.
     EndThread,
 }
 
 /// Runs `g` on `m` until it stops.
-pub(crate) fn execute(m: &'static M, mut g: &'static G) -> Outcome {
+pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
     loop {
         let why = switch_to(m, g);
         // Here we are on g's thread pointer still, and `g` may be somebody else's as soon as it is published.
@@ -82,8 +80,8 @@ pub(crate) fn execute(m: &'static M, mut g: &'static G) -> Outcome {
         };
         if m.locked_g.get().is_some() && outcome == Outcome::Next {
             m.use_own_tls();
-            g = locked::stop_locked_m(m);
-            continue;
+            let g = locked::stop_locked_m(m);
+            return execute(m, g);
         }
         return outcome;
     }

@@ -59,6 +59,25 @@ pub(crate) fn leave_first() {
     }
 }
 
+/// Runs `f` on the OS thread's own TLS, without preemption. It must not call into the runtime.
+#[inline]
+pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
+    let Some(g) = current() else { return f() };
+    if g.tp.get() == 0 {
+        return f();
+    }
+    let m = g.m();
+    // Preemption is off (M2), and if sysmon takes the P meanwhile nothing is lost: none is needed here.
+    m.in_runtime.set(m.in_runtime.get() + 1);
+    compiler_fence(Ordering::SeqCst);
+    m.use_own_tls();
+    let result = f();
+    m.use_tls_of(g);
+    compiler_fence(Ordering::SeqCst);
+    m.in_runtime.set(m.in_runtime.get() - 1);
+    result
+}
+
 /// A goroutine inside the runtime, with a P.
 pub(crate) struct Section {
     g: &'static G,

@@ -152,6 +152,7 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Outcome {
     // SAFETY: the goroutine ended on this M, so its context is ours and done.
     unsafe { *g.context.get() = None };
     g.set_status(Status::Dead);
+    g.shrunk.set(false);
     if g.tp.get() != 0 {
         // SAFETY: nobody runs on the block but this g0, which touches no TLS here.
         g.block_stale.set(!unsafe { tls::block::refresh(g.block) });

@@ -22,7 +22,7 @@ use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
-use super::{preempt, wake};
+use super::{preempt, steward, wake};
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -151,6 +151,7 @@ impl Sysmon {
             preempt::request(p);
         }
         self.look_at_detached();
+        steward::request_pass();
         self.choose_pause(now, waiting, acted);
     }
 
@@ -226,7 +227,7 @@ impl Sysmon {
 }
 
 impl Seen {
-    /// Whether the M used (almost) no CPU time since an earlier look at the same slice.
+    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.
     fn is_blocked(&mut self, m: &'static M, now: u64, needed: bool) -> bool {
         if m.in_runtime.get() != 0 {
             self.sample = None;
@@ -242,7 +243,8 @@ impl Seen {
             return false;
         }
         self.sample = Some((now, cpu));
-        cpu.saturating_sub(cpu_then) < wall / 8
+        // A thread that waits for a core uses no CPU time either.
+        cpu.saturating_sub(cpu_then) < wall / 8 && thread::is_asleep(m.tid())
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::ptr;
 
+use super::find;
 use super::g::G;
 use super::glist::GList;
 use super::global::{self, IDLE_PS, SPINNING};
@@ -108,6 +109,15 @@ pub(crate) fn wake_p() {
     }
 }
 
+/// Gives up the right to spin without having looked for work, because there was no idle P. A P may have become idle
+/// since, and its last owner may have relied on this spinner: so look once more.
+pub(crate) fn stop_spinning_without_p() {
+    SPINNING.fetch_sub(1, Ordering::SeqCst);
+    if IDLE_PS.load(Ordering::SeqCst) != 0 && find::work_anywhere() {
+        wake_p();
+    }
+}
+
 #[cold]
 fn wake_p_slow() {
     if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
@@ -116,7 +126,7 @@ fn wake_p_slow() {
     let state = global::lock();
     let Some(p) = state.take_idle_p() else {
         drop(state);
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
+        stop_spinning_without_p();
         return;
     };
     let Some(m) = state.take_idle_m() else {

@@ -1,4 +1,4 @@
-//! Slots of ended goroutines. A P keeps some of the default size for itself; the rest is shared.
+//! Slots of ended goroutines. A P keeps some of the common sizes for itself; the rest is shared.
 
 use std::io;
 
@@ -19,18 +19,20 @@ static SHARED: [Lock<GList>; CLASSES] = [const { Lock::new(GList::new()) }; CLAS
 /// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
 #[inline]
 pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
-    if class == SizeClass::DEFAULT {
-        if let Some(g) = p.dead.pop_front() {
-            return Some(g);
-        }
-        let shared = SHARED[class.index()].lock_inside();
-        for _ in 0..PER_P / 2 {
-            let Some(g) = shared.pop_front() else { break };
-            p.dead.push_front(g);
-        }
-        return p.dead.pop_front();
+    let Some(cached) = class.cached() else {
+        return SHARED[class.index()].lock_inside().pop_front();
+    };
+    p.dead[cached].pop_front().or_else(|| refill(&p.dead[cached], class))
+}
+
+#[cold]
+fn refill(own: &GList, class: SizeClass) -> Option<&'static G> {
+    let shared = SHARED[class.index()].lock_inside();
+    for _ in 0..PER_P / 2 {
+        let Some(g) = shared.pop_front() else { break };
+        own.push_front(g);
     }
-    SHARED[class.index()].lock_inside().pop_front()
+    own.pop_front()
 }
 
 /// As [`take`], for foreign threads.
@@ -42,29 +44,34 @@ pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
 #[inline]
 pub(crate) fn put(p: &'static P, g: &'static G) {
     let class = SizeClass::of_slot(g.slot_size());
-    if class == SizeClass::DEFAULT {
-        p.dead.push_front(g);
-        if p.dead.len() > PER_P {
-            spill(p, PER_P / 2);
-        }
-    } else {
+    let Some(cached) = class.cached() else {
         SHARED[class.index()].lock_inside().push_front(g);
+        return;
+    };
+    let own = &p.dead[cached];
+    own.push_front(g);
+    if own.len() > PER_P {
+        spill(own, class, PER_P / 2);
     }
 }
 
 #[cold]
-fn spill(p: &'static P, count: usize) {
+fn spill(own: &GList, class: SizeClass, count: usize) {
     let list = GList::new();
     for _ in 0..count {
-        let Some(g) = p.dead.pop_front() else { break };
+        let Some(g) = own.pop_front() else { break };
         list.push_back(g);
     }
-    SHARED[SizeClass::DEFAULT.index()].lock_inside().append(&list);
+    SHARED[class.index()].lock_inside().prepend(&list);
 }
 
 /// Gives all that a retired P kept to the others.
 pub(crate) fn flush(p: &'static P) {
-    spill(p, usize::MAX);
+    for class in [SizeClass::DEFAULT, SizeClass::SMALL] {
+        if let Some(cached) = class.cached() {
+            spill(&p.dead[cached], class, usize::MAX);
+        }
+    }
 }
 
 /// Puts a slot back that could not be used after all. Anywhere.
@@ -95,4 +102,27 @@ pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     g.block_stale.set(false);
     crate::sched::section::mark_block(g);
     Ok(())
+}
+
+/// Takes up to `count` shared slots that were not trimmed since their goroutine ended.
+pub(super) fn take_untrimmed(class: usize, count: usize) -> GList {
+    let list = GList::new();
+    let shared = SHARED[class].lock();
+    while list.len() < count {
+        match shared.pop_front() {
+            Some(g) if g.shrunk.get() => {
+                // Trimmed ones are at the end: there are no others behind it.
+                shared.push_front(g);
+                break;
+            }
+            Some(g) => list.push_back(g),
+            None => break,
+        }
+    }
+    list
+}
+
+/// Puts trimmed slots behind all others.
+pub(super) fn put_trimmed(class: usize, list: &GList) {
+    SHARED[class].lock().append(list);
 }

@@ -4,6 +4,7 @@ use crate::load::{self, Reading};
 use crate::peers::Peer;
 use crate::workloads::{Field, Workload};
 use serde_json::Value;
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// No run takes longer than this unless it hangs.
 const AT_MOST: Duration = Duration::from_secs(60);
+
+/// How often a peer's threads are looked at, where a workload asks for it.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The exit status by which a peer says that it cannot run a workload.
 const CANNOT: i32 = 3;
@@ -74,21 +78,33 @@ pub fn invoke(
         command.env_remove(name);
     }
     let (before, start) = (Reading::now(), Instant::now());
-    let (status, out, err) = finish(command, AT_MOST)?;
+    let watch = workload.metrics.iter().any(|m| m.field == Field::RunningPerP);
+    let ended = finish(command, AT_MOST, watch)?;
     let others = Reading::now().others_since(&before);
-    match status {
+    match ended.status {
         Some(0) => {
-            let values = read_line(&out, workload).map_err(Failure::Broke)?;
+            let running = ended.running.map(|threads| threads / procs as f64);
+            let values = read_line(&ended.out, running, workload).map_err(Failure::Broke)?;
             Ok(Sample { values, others, wall: start.elapsed() })
         }
-        Some(CANNOT) => Err(Failure::Cannot(gist(&err))),
-        Some(code) => Err(Failure::Broke(format!("exit status {code}: {}", gist(&err)))),
-        None => Err(Failure::Broke(format!("killed by a signal: {}", gist(&err)))),
+        Some(CANNOT) => Err(Failure::Cannot(gist(&ended.err))),
+        Some(code) => Err(Failure::Broke(format!("exit status {code}: {}", gist(&ended.err)))),
+        None => Err(Failure::Broke(format!("killed by a signal: {}", gist(&ended.err)))),
     }
 }
 
-/// Waits for `command` to end: its exit status unless a signal ended it, and what it wrote.
-fn finish(mut command: Command, limit: Duration) -> Result<(Option<i32>, String, String), Failure> {
+/// How a peer ended.
+struct Ended {
+    /// Its exit status, unless a signal ended it.
+    status: Option<i32>,
+    out: String,
+    err: String,
+    /// The mean number of its threads that could run, if it was watched.
+    running: Option<f64>,
+}
+
+/// Waits for `command` to end, and watches its threads if told to.
+fn finish(mut command: Command, limit: Duration, watch: bool) -> Result<Ended, Failure> {
     let broke = |why: String| Failure::Broke(why);
     let mut child = command
         .stdin(Stdio::null())
@@ -96,18 +112,38 @@ fn finish(mut command: Command, limit: Duration) -> Result<(Option<i32>, String,
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| broke(format!("cannot start: {e}")))?;
+    let (start, mut looks) = (Instant::now(), Vec::new());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let err = thread::spawn(move || text(err));
     // The end of standard output is the end of the peer: waiting for it needs no polling.
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(text(out)));
-    let out = match ended.recv_timeout(limit) {
-        Ok(out) => out,
-        Err(RecvTimeoutError::Timeout) => return Err(broke(give_up(child, limit))),
-        Err(RecvTimeoutError::Disconnected) => unreachable!("the reader always sends"),
+    let out = loop {
+        match ended.recv_timeout(if watch { LOOK_EVERY } else { limit }) {
+            Ok(out) => break out,
+            Err(RecvTimeoutError::Timeout) if start.elapsed() < limit => {
+                looks.extend(runnable_threads(child.id()).map(|n| n as f64));
+            }
+            Err(RecvTimeoutError::Timeout) => return Err(broke(give_up(child, limit))),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the reader always sends"),
+        }
     };
     let status = child.wait().map_err(|e| broke(format!("cannot wait: {e}")))?;
-    Ok((status.code(), out, err.join().unwrap_or_default()))
+    let running = (!looks.is_empty()).then(|| looks.iter().sum::<f64>() / looks.len() as f64);
+    Ok(Ended { status: status.code(), out, err: err.join().unwrap_or_default(), running })
+}
+
+/// How many threads of `pid` run or wait for a core.
+fn runnable_threads(pid: u32) -> Option<usize> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    // A thread that ends while we look is not counted.
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    Some(stats.filter(|stat| is_runnable(stat)).count())
+}
+
+/// Whether a line of `/proc/…/stat` is that of a thread in state R.
+fn is_runnable(stat: &str) -> bool {
+    stat.rsplit_once(')').is_some_and(|(_, after)| after.trim_start().starts_with('R'))
 }
 
 fn give_up(mut child: Child, limit: Duration) -> String {
@@ -139,7 +175,7 @@ fn gist(err: &str) -> String {
 }
 
 /// The values of all metrics of `workload` from the one line of JSON.
-fn read_line(out: &str, workload: &Workload) -> Result<Vec<f64>, String> {
+fn read_line(out: &str, running: Option<f64>, workload: &Workload) -> Result<Vec<f64>, String> {
     let line: Value = serde_json::from_str(out.trim()).map_err(|e| format!("printed no JSON line: {e}"))?;
     let number = |name: &str| {
         line[name].as_f64().ok_or_else(|| format!("printed no number {name:?} in {}", out.trim()))
@@ -147,6 +183,7 @@ fn read_line(out: &str, workload: &Workload) -> Result<Vec<f64>, String> {
     let read = |field| match field {
         Field::PerOp => Ok(number("ns")? / number("ops")?),
         Field::Named(name) => number(name),
+        Field::RunningPerP => running.ok_or_else(|| "ended before its threads could be counted".into()),
     };
     workload.metrics.iter().map(|m| read(m.field)).collect()
 }
@@ -168,30 +205,57 @@ mod tests {
 
     #[test]
     fn a_line_gives_one_value_for_each_metric() {
-        let yielded = read_line("{\"ops\":4,\"ns\":100}\n", workload("yield-1"));
+        let yielded = read_line("{\"ops\":4,\"ns\":100}\n", None, workload("yield-1"));
         assert_eq!(yielded, Ok(vec![25.0]));
-        let parked =
-            read_line(r#"{"ops":1,"ns":9,"bytes_each":512.5,"spawn_ns":3,"wake_ns":6}"#, workload("parked"));
+        let parked = read_line(
+            r#"{"ops":1,"ns":9,"bytes_each":512.5,"spawn_ns":3,"wake_ns":6}"#,
+            None,
+            workload("parked"),
+        );
         assert_eq!(parked, Ok(vec![512.5, 3.0, 6.0]));
     }
 
     #[test]
     fn nonsense_is_refused_with_what_is_missing() {
-        assert!(read_line("hello", workload("yield-1")).unwrap_err().contains("no JSON"));
-        assert!(read_line(r#"{"ops":1}"#, workload("yield-1")).unwrap_err().contains("\"ns\""));
+        assert!(read_line("hello", None, workload("yield-1")).unwrap_err().contains("no JSON"));
+        assert!(read_line(r#"{"ops":1}"#, None, workload("yield-1")).unwrap_err().contains("\"ns\""));
     }
 
     #[test]
     fn status_and_both_outputs_are_kept_apart() {
-        let (status, out, err) = finish(sh("echo out; echo err >&2; exit 3"), AT_MOST).unwrap();
-        assert_eq!((status, out.as_str(), err.as_str()), (Some(3), "out\n", "err\n"));
-        assert_eq!(finish(sh("kill -9 $$"), AT_MOST).unwrap().0, None);
+        let ended = finish(sh("echo out; echo err >&2; exit 3"), AT_MOST, false).ok().unwrap();
+        assert_eq!((ended.status, ended.out.as_str(), ended.err.as_str()), (Some(3), "out\n", "err\n"));
+        assert!(ended.running.is_none());
+        assert_eq!(finish(sh("kill -9 $$"), AT_MOST, false).ok().unwrap().status, None);
     }
 
     #[test]
-    fn a_peer_that_hangs_is_killed() {
-        let hung = finish(sh("exec sleep 1000"), Duration::from_millis(20));
-        assert!(matches!(hung, Err(Failure::Broke(why)) if why.contains("killed")));
+    fn a_peer_that_hangs_is_killed_watched_or_not() {
+        for watch in [false, true] {
+            let hung = finish(sh("exec sleep 1000"), Duration::from_millis(50), watch);
+            assert!(matches!(hung, Err(Failure::Broke(why)) if why.contains("killed")));
+        }
+    }
+
+    #[test]
+    fn a_thread_is_runnable_by_its_state_not_by_its_name() {
+        assert!(is_runnable("12 (peer) R 1 12"));
+        assert!(!is_runnable("12 (R) S 1 12"));
+        assert!(is_runnable("12 (odd) R (name) R 1 12"));
+        assert!(!is_runnable(""));
+    }
+
+    #[test]
+    fn the_thread_that_asks_is_runnable() {
+        assert!(runnable_threads(std::process::id()).unwrap() >= 1);
+        assert_eq!(runnable_threads(u32::MAX), None);
+    }
+
+    #[test]
+    fn running_threads_come_from_the_driver_and_must_be_known() {
+        let line = r#"{"ops":1,"ns":1,"deviation":0.5}"#;
+        assert_eq!(read_line(line, Some(1.1), workload("fairness")), Ok(vec![0.5, 1.1]));
+        assert!(read_line(line, None, workload("fairness")).is_err());
     }
 
     #[test]

@@ -78,7 +78,9 @@ fn build_gort(home: &Path) -> Result<Program, String> {
     let Err(why) = whole else { return whole };
     let (kept, lost): (Vec<&str>, Vec<&str>) = GORT_FEATURES.into_iter().partition(|f| build(&[f]).is_ok());
     let mut program = build(&kept)?;
-    program.lacks = Some(format!("built without {}: {why}", lost.join(", ")));
+    let chain = "; without chan, `parked` is a chain of joins, whose wake-up cannot be compared";
+    let chain = if lost.contains(&"chan") { chain } else { "" };
+    program.lacks = Some(format!("built without {}: {why}{chain}", lost.join(", ")));
     Ok(program)
 }
 

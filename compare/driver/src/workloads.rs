@@ -66,6 +66,8 @@ pub enum Field {
     PerOp,
     /// The field of that name.
     Named(&'static str),
+    /// How many of the peer's threads could run at once, on average, for each P. Seen from outside, by the driver.
+    RunningPerP,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

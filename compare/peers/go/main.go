@@ -80,7 +80,7 @@ func main() {
 	a := parse(os.Args[1:])
 	run, known := workloads[a.workload]
 	if !known {
-		fmt.Fprintf(os.Stderr, "no workload %q here\n", a.workload)
+		fmt.Fprintln(os.Stderr, "has no such workload")
 		os.Exit(3)
 	}
 	runtime.GOMAXPROCS(a.procs)

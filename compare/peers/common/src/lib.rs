@@ -47,11 +47,8 @@ pub fn main(peer: &str, dispatch: fn(&Args) -> Outcome) -> ! {
     std::process::exit(0);
 }
 
-/// The outcome for a workload that the peer has never heard of.
+/// The outcome for a workload that the peer does not have. The driver adds its name.
 pub fn unknown(args: &Args) -> Outcome {
-    Err(format!(
-        "no workload {:?} (variant {:?}) here",
-        args.workload,
-        args.variant.as_deref().unwrap_or("none")
-    ))
+    let variant = args.variant.as_ref().map(|v| format!(" in variant {v:?}")).unwrap_or_default();
+    Err(format!("has no such workload{variant}"))
 }
