@@ -67,13 +67,15 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
                 Outcome::Next
             }
             Some(Switch::NeedP) => {
-                if acquire_idle_p(m) {
+                g.set_status(Status::Runnable);
+                let state = global::lock();
+                if let Some(p) = state.take_idle_p() {
+                    drop(state);
+                    m.set_p(Some(p));
                     continue;
                 }
-                g.set_status(Status::Runnable);
-                global::lock().push(g);
-                // A P may have become idle since we looked.
-                wake::wake_p();
+                // No P is idle: whoever gives one up sees the queue.
+                state.push(g);
                 Outcome::Next
             }
             None => spawn::end(m, g),
@@ -112,10 +114,4 @@ fn switch_to(m: &'static M, g: &'static G) -> Option<Switch> {
         CoroutineResult::Yield(why) => Some(why),
         CoroutineResult::Return(()) => None,
     }
-}
-
-fn acquire_idle_p(m: &'static M) -> bool {
-    let p = global::lock().take_idle_p();
-    m.set_p(p);
-    p.is_some()
 }
