@@ -40,7 +40,7 @@ pub(crate) enum Outcome {
 }
 
 /// Runs `g` on `m` until it stops.
-pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
+pub(crate) fn execute(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
         let why = switch_to(m, g);
         // Here we are on g's thread pointer still, and `g` may be somebody else's as soon as it is published.
@@ -82,8 +82,8 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
         };
         if m.locked_g.get().is_some() && outcome == Outcome::Next {
             m.use_own_tls();
-            let g = locked::stop_locked_m(m);
-            return execute(m, g);
+            g = locked::stop_locked_m(m);
+            continue;
         }
         return outcome;
     }
