@@ -70,10 +70,12 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
         }
     }
 
-    fn finish(self) {
+    fn finish(self) -> bool {
         if let Some(joiner) = self.packet.join.finish() {
             Waiter::from_word(joiner).ready();
         }
+        // If the handle is gone, the result is dropped here.
+        Arc::into_inner(self.packet).is_some()
     }
 }
 

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use super::g::G;
+use super::g::{G, Switch};
 use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
@@ -28,6 +28,13 @@ pub(crate) struct M {
     /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
     pub(crate) current_slot: Cell<*const Cell<*const G>>,
     pub(crate) random: Cell<u64>,
+    /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
+    pub(crate) g0: Cell<usize>,
+    pub(crate) why: Cell<Switch>,
+    /// The goroutine that ran before and is to be dealt with after a direct switch (see `schedule.rs`).
+    pub(crate) stopped: Cell<Option<&'static G>>,
+    /// The goroutine that stopped is to run on at once.
+    pub(crate) go_on: Cell<bool>,
     /// The P that it left in `Syscall` when it entered a blocking call.
     pub(crate) syscall_p: Cell<Option<&'static P>>,
     /// Held by sysmon while it tries to take the P away.
@@ -81,6 +88,10 @@ impl M {
             tid: AtomicU32::new(0),
             current_slot: Cell::new(ptr::null()),
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+            g0: Cell::new(0),
+            why: Cell::new(Switch::Park),
+            stopped: Cell::new(None),
+            go_on: Cell::new(false),
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
@@ -151,7 +162,8 @@ impl M {
         if block == 0 {
             // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
             unsafe { (*self.current_slot.get()).set(g) };
-        } else {
+        } else if g.tid.get() != self.tid() {
+            g.tid.set(self.tid());
             // SAFETY: we own g, so nobody else runs on its block.
             unsafe { tls::block::set_tid(block, self.tid()) };
         }
@@ -162,16 +174,12 @@ impl M {
         }
     }
 
-    /// After a shared-TLS goroutine left: the thread's own `CURRENT` is null again.
-    #[inline]
-    pub(crate) fn forget_current(&self) {
-        // SAFETY: as in `use_tls_of`.
-        unsafe { (*self.current_slot.get()).set(ptr::null()) };
-    }
-
     /// Puts the thread pointer back to the thread's own: before anything on g0 that may touch TLS.
     #[inline]
     pub(crate) fn use_own_tls(&self) {
+        // A shared-TLS goroutine may have been here: on g0 there is no current goroutine.
+        // SAFETY: as in `use_tls_of`.
+        unsafe { (*self.current_slot.get()).set(ptr::null()) };
         if self.tp.get() != self.own_tp.get() {
             self.tp.set(self.own_tp.get());
             // SAFETY: this thread's own thread pointer.

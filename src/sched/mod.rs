@@ -1,6 +1,7 @@
 //! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
 pub(crate) mod boot;
+mod context;
 mod detach;
 mod find;
 pub(crate) mod g;

@@ -18,9 +18,7 @@ pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
     if g.park.take_notification() {
         return;
     }
-    g.wait_reason.store(reason as u8, Ordering::Relaxed);
-    g.wait_object.store(object, Ordering::Relaxed);
-    g.parked_at.store(trim::PASS.load(Ordering::Relaxed), Ordering::Relaxed);
+    g.set_wait(reason, object, trim::PASS.load(Ordering::Relaxed));
     section.switch(Switch::Park);
 }
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
+use super::schedule;
 use super::status::Status;
 use super::syscall;
 use crate::tls;
@@ -53,9 +54,14 @@ pub(crate) fn init() {
 }
 
 /// A new goroutine's first step: it starts inside the runtime and leaves it.
-pub(crate) fn leave_first() {
-    if let Some(g) = current() {
-        drop(Section::resume(g));
+pub(crate) fn leave_first() -> &'static G {
+    match current() {
+        Some(g) => {
+            schedule::finish_switch(g.m());
+            drop(Section::resume(g));
+            g
+        }
+        None => unreachable!("a goroutine finds itself in its thread-local storage"),
     }
 }
 
@@ -135,7 +141,7 @@ impl Section {
         }
     }
 
-    /// Switches to g0.
+    /// Stops the goroutine.
     #[inline]
     pub(crate) fn switch(&self, why: Switch) {
         debug_assert_eq!(
@@ -143,8 +149,7 @@ impl Section {
             1,
             "a goroutine must not stop while it holds runtime locks"
         );
-        // SAFETY: we are the goroutine, inside a section.
-        unsafe { self.g.switch_to_g0(why) };
+        schedule::switch_away(self.g, why);
     }
 
     #[cold]

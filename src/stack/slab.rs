@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::size::{CLASSES, SizeClass};
 use crate::sched::g::G;
 use crate::sched::lock::Lock;
-use crate::sys::mem;
+use crate::sys::{mem, valgrind};
 use crate::tls;
 
 /// Address space of a slab of small slots.
@@ -49,6 +49,7 @@ pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
     // SAFETY: the place lies in the slot, is aligned, and becomes a G for ever.
     unsafe {
         g.write(G::new(start, class.slot_size(), block));
+        valgrind::register_stack(start, place);
         Ok(&*g)
     }
 }
@@ -63,13 +64,10 @@ pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
         for index in 0..slab.used.load(Ordering::Relaxed).min(slab.slots) {
             let start = slab.start + index * slab.class.slot_size();
             let (_, place) = places(layout, start, slab.class);
-            // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one: `slot_start` is
-            // written by whoever makes the G, once.
-            unsafe {
-                let g = place as *const G;
-                if (&raw const (*g).slot_start).read_volatile() == start {
-                    f(&*g);
-                }
+            // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
+            let g: &'static G = unsafe { &*(place as *const G) };
+            if g.slot_start() == start {
+                f(g);
             }
         }
         next = slab.older;

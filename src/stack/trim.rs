@@ -21,8 +21,6 @@ pub(crate) static PASS: AtomicU64 = AtomicU64::new(0);
 /// Pages given back so far, for the statistics.
 static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
 
-/// Below the recorded stack pointer lie the frames of the switch itself.
-const MARGIN: usize = 1024;
 /// Dead slots are unavailable while they are trimmed: take few at a time.
 const BATCH: usize = 64;
 
@@ -63,7 +61,7 @@ fn shrink_parked(g: &'static G) {
         return;
     }
     if !g.shrunk.replace(true) {
-        discard_below(g, g.stack_pointer.get() - MARGIN);
+        discard_below(g, g.context.get());
     }
     if g.park.release() {
         wake::make_runnable(g);

@@ -20,3 +20,4 @@ pub(crate) mod signal;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod topology;
+pub(crate) mod valgrind;
