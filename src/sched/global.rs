@@ -21,6 +21,10 @@ pub(crate) struct State {
     queue: GDeque,
     /// Runnable goroutines that were stopped because their slice was over. They come after all others.
     hogs: GDeque,
+    /// Those of them whose own M waits for them: stopped by a signal, or bound to their thread.
+    waited_for: GDeque,
+    /// Which of these two lists is next.
+    turn: Cell<bool>,
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
@@ -32,6 +36,8 @@ unsafe impl Send for State {}
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
     queue: GDeque::new(),
     hogs: GDeque::new(),
+    waited_for: GDeque::new(),
+    turn: Cell::new(false),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
     idle_m_count: Cell::new(0),
@@ -111,18 +117,33 @@ impl State {
 
     /// Appends a goroutine whose slice is over.
     pub(crate) fn push_hog(&mut self, g: &'static G) {
-        self.hogs.push_back(g);
-        HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
+        let list = if g.locked_m.get().is_some() { &mut self.waited_for } else { &mut self.hogs };
+        list.push_back(g);
+        self.publish_hogs_len();
     }
 
     pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
-        let g = self.hogs.pop_front();
-        HOGS_LEN.store(self.hogs.len() as u32, Ordering::SeqCst);
+        let turn = self.turn.replace(!self.turn.get());
+        let (first, second) =
+            if turn { (&mut self.hogs, &mut self.waited_for) } else { (&mut self.waited_for, &mut self.hogs) };
+        let g = first.pop_front().or_else(|| second.pop_front());
+        self.publish_hogs_len();
+        g
+    }
+
+    /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P.
+    pub(crate) fn pop_waited_for(&mut self) -> Option<&'static G> {
+        let g = self.waited_for.pop_front();
+        self.publish_hogs_len();
         g
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.len() + self.hogs.len() == 0
+        self.queue.len() + self.hogs.len() + self.waited_for.len() == 0
+    }
+
+    fn publish_hogs_len(&self) {
+        HOGS_LEN.store((self.hogs.len() + self.waited_for.len()) as u32, Ordering::SeqCst);
     }
 
     fn publish_len(&self) {

@@ -13,6 +13,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, compiler_fence};
 
+use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
@@ -87,34 +88,48 @@ fn stop_here(m: &'static M) {
             m.detaching.lock();
             m.detaching.unlock();
         }
-        let bound = g.locked_m.replace(Some(m));
-        let p = m.p();
-        g.set_status(Status::Preempted);
-        STOPPED.fetch_add(1, Ordering::Relaxed);
-        m.set_p(None);
-        if let Some(p) = p {
-            p.stats.preempted_by_signal.add(1);
-            p.preempt.store(false, Ordering::Relaxed);
+        match m.p() {
+            Some(p) => {
+                p.stats.preempted_by_signal.add(1);
+                p.preempt.store(false, Ordering::Relaxed);
+                wait_for_p(m, g, Some(p));
+            }
+            // It computes without a P. One that is idle will do.
+            None => wait_for_p(m, g, None),
         }
-        global::lock().push_hog(g);
-        match p {
-            Some(p) => wake::hand_off_p(p),
-            None => wake::wake_p(),
-        }
-        m.note.wait();
-        let p = m.next_p.take();
-        m.set_p(p);
-        if let Some(p) = p {
-            // A new slice.
-            p.tick.store(p.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-            p.preempt.store(false, Ordering::Relaxed);
-        }
-        STOPPED.fetch_sub(1, Ordering::Relaxed);
-        g.locked_m.set(bound);
-        g.set_status(Status::Running);
     }
     compiler_fence(Ordering::SeqCst);
     m.in_runtime.set(0);
+}
+
+/// Gives `p` away and waits until somebody hands the M a P.
+fn wait_for_p(m: &'static M, g: &'static G, p: Option<&'static P>) {
+    let bound = g.locked_m.replace(Some(m));
+    g.set_status(Status::Preempted);
+    STOPPED.fetch_add(1, Ordering::Relaxed);
+    m.set_p(None);
+    let mut state = global::lock();
+    let idle = if p.is_none() { state.take_idle_p() } else { None };
+    if idle.is_none() {
+        state.push_hog(g);
+    }
+    drop(state);
+    if let Some(p) = p {
+        wake::hand_off_p(p);
+    }
+    let p = idle.or_else(|| {
+        m.note.wait();
+        m.next_p.take()
+    });
+    m.set_p(p);
+    if let Some(p) = p {
+        // A new slice.
+        p.tick.store(p.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        p.preempt.store(false, Ordering::Relaxed);
+    }
+    STOPPED.fetch_sub(1, Ordering::Relaxed);
+    g.locked_m.set(bound);
+    g.set_status(Status::Running);
 }
 
 /// Lets a pending request take effect.

@@ -138,14 +138,16 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             global::lock().push_hog(g);
         }
         Switch::NeedP => {
-            if acquire_idle_p(m) {
+            let mut state = global::lock();
+            if let Some(p) = state.take_idle_p() {
+                drop(state);
+                m.set_p(Some(p));
                 m.go_on.set(true);
                 return None;
             }
+            // No P is idle: whoever gives one up sees the queue.
             g.set_status(Status::Runnable);
-            global::lock().push(g);
-            // A P may have become idle since we looked.
-            wake::wake_p();
+            state.push(g);
         }
         Switch::End => return spawn::end(m, g),
     }
@@ -166,10 +168,4 @@ fn enter_goroutine(m: &'static M, g: &'static G) {
     g.set_m(m);
     m.set_current(Some(g));
     m.use_tls_of(g);
-}
-
-fn acquire_idle_p(m: &'static M) -> bool {
-    let p = global::lock().take_idle_p();
-    m.set_p(p);
-    p.is_some()
 }

@@ -119,16 +119,22 @@ fn wake_p_slow() {
     if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
         return;
     }
-    let state = global::lock();
+    let mut state = global::lock();
     let Some(p) = state.take_idle_p() else {
         drop(state);
         stop_spinning_without_p();
         return;
     };
     let Some(m) = state.take_idle_m() else {
-        // The new M inherits our right to spin, and looks for an idle P itself.
-        state.put_idle_p(p);
+        let waited_for = state.pop_waited_for();
+        if waited_for.is_none() {
+            state.put_idle_p(p);
+        }
         drop(state);
+        if let Some(g) = waited_for {
+            give_to_its_m(p, g);
+        }
+        // The new M inherits our right to spin, and looks for an idle P itself.
         steward::start_spinning_m();
         return;
     };
@@ -139,9 +145,13 @@ fn wake_p_slow() {
 }
 
 /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
+///
+/// If there is no M to spare, the P goes to a goroutine that a signal stopped, because its own M waits for it. This
+/// is not only faster than a new M: the goroutine may have been stopped inside the allocator, and then all others that
+/// allocate, the steward with its new M among them, wait for it.
 pub(crate) fn hand_off_p(p: &'static P) {
     let has_work = || !p.runq.is_empty() || global::queue_len() + global::hogs_len() != 0;
-    if has_work() && give_to_idle_m(p) {
+    if has_work() && give_to_somebody(p) {
         return;
     }
     drain(p);
@@ -159,14 +169,33 @@ pub(crate) fn hand_off_p(p: &'static P) {
     }
 }
 
-fn give_to_idle_m(p: &'static P) -> bool {
-    let Some(m) = global::lock().take_idle_m() else {
+fn give_to_somebody(p: &'static P) -> bool {
+    let mut state = global::lock();
+    if let Some(m) = state.take_idle_m() {
+        drop(state);
+        m.spinning.set(false);
+        m.next_p.set(Some(p));
+        m.note.set();
+        return true;
+    }
+    if p.retired.load(Ordering::Relaxed) {
         return false;
-    };
-    m.spinning.set(false);
-    m.next_p.set(Some(p));
-    m.note.set();
+    }
+    let Some(g) = state.pop_waited_for() else { return false };
+    drop(state);
+    give_to_its_m(p, g);
     true
+}
+
+/// Lets a goroutine go on whose own M waits for it.
+fn give_to_its_m(p: &'static P, g: &'static G) {
+    match g.locked_m.get() {
+        Some(m) => {
+            m.next_p.set(Some(p));
+            m.note.set();
+        }
+        None => unreachable!("a goroutine that its M waits for has one"),
+    }
 }
 
 /// Moves everything in the P's run queue to the global queue.

@@ -46,17 +46,23 @@ pub(crate) struct Watchdog(Arc<AtomicBool>);
 impl Watchdog {
     pub(crate) fn start() -> Watchdog {
         let name = std::thread::current().name().unwrap_or("?").to_owned();
+        let message = format!("watchdog: {name} hangs (pid {})\n", std::process::id());
         let alive = Arc::new(AtomicBool::new(true));
         let seen = alive.clone();
+        let hold = std::env::var_os("GORT_HOLD").is_some();
         std::thread::spawn(move || {
             let start = Instant::now();
             while seen.load(Ordering::Relaxed) {
                 if start.elapsed() > PATIENCE + Duration::from_secs(20) {
-                    eprintln!("watchdog: {name} hangs (pid {})", std::process::id());
-                    if std::env::var_os("GORT_HOLD").is_some() {
-                        std::thread::sleep(Duration::from_secs(100_000)); // for a debugger
+                    // Without malloc and without std's locks: what hangs may hold them.
+                    // SAFETY: writes a string; ends the process.
+                    unsafe {
+                        libc::write(2, message.as_ptr().cast(), message.len());
+                        if hold {
+                            libc::sleep(100_000); // for a debugger
+                        }
+                        libc::abort();
                     }
-                    std::process::abort();
                 }
                 std::thread::park_timeout(Duration::from_secs(1));
             }
