@@ -393,8 +393,11 @@ mod tests {
             ),
             ("recv(r) -> => {}", "expected a pattern for the result after `->`"),
             ("recv(r) -> a -> b => {}", "expected `=>`, found `->`"),
-            ("recv(r) -> m", "expected `=>` after the pattern of the result"),
-            ("recv(r) -> m =>", "expected an expression after `=>` of the `recv` case"),
+            ("recv(r) -> m", "unexpected end of input, expected `=>` after the pattern of the result"),
+            (
+                "recv(r) -> m =>",
+                "unexpected end of input, expected an expression after `=>` of the `recv` case",
+            ),
             ("recv(r) -> m => ,", "expected an expression after `=>` of the `recv` case"),
             (
                 "recv(r) -> m => {}; default => {}",

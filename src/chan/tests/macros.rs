@@ -194,7 +194,7 @@ fn forty_cases_are_not_too_many() {
 }
 
 #[test]
-fn large_messages_are_selected_without_an_allocation_of_ours() {
+fn large_messages_are_selected() {
     let (s, r) = bounded(1);
     let (_s2, r2) = bounded::<[u64; 200]>(1);
     select! {
