@@ -11,6 +11,7 @@ mod netpoll;
 pub mod runtime;
 mod sched;
 mod stack;
+pub mod sync;
 mod sys;
 pub mod time;
 mod timer;

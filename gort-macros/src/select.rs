@@ -174,6 +174,7 @@ fn parse_body(keyword: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         input.parse::<Option<Token![,]>>()?;
         return Ok(block);
     }
+    let may_be_cut = starts_like_a_statement(input);
     let body: Expr = input.parse()?;
     if !input.is_empty() && !input.peek(Token![,]) && !(is_block_like(&body) && at_case(input)) {
         let text = if input.peek(Token![;]) {
@@ -184,17 +185,18 @@ fn parse_body(keyword: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         return Err(Error::new(input.span(), text));
     }
     input.parse::<Option<Token![,]>>()?;
-    Ok(quote!(#body))
+    // At the end of a block, `{ a } + b` would be read as two statements.
+    Ok(if may_be_cut && !is_block_like(&body) { quote!((#body)) } else { quote!(#body) })
 }
 
 /// A block in braces, if that is the whole body, and not the beginning of an expression like `{ a } + b`.
 fn parse_block(input: ParseStream<'_>) -> Result<Option<TokenStream>> {
-    if !input.peek(token::Brace) {
-        return Ok(None);
-    }
     let ahead = input.fork();
-    let block: Group = ahead.parse()?;
-    debug_assert_eq!(block.delimiter(), Delimiter::Brace);
+    // Not `peek`, which looks into the invisible groups of other macros' fragments.
+    let block = match ahead.parse::<TokenTree>()? {
+        TokenTree::Group(block) if block.delimiter() == Delimiter::Brace => block,
+        _ => return Ok(None),
+    };
     if ahead.peek(Token![;]) {
         return Err(ahead.error("expected `,` or nothing between the cases of a `select!`, found `;`"));
     }
@@ -203,6 +205,17 @@ fn parse_block(input: ParseStream<'_>) -> Result<Option<TokenStream>> {
         return Ok(Some(quote!(#block)));
     }
     Ok(None)
+}
+
+/// Does the next token begin an expression that can stand as a statement without a semicolon?
+fn starts_like_a_statement(input: ParseStream<'_>) -> bool {
+    input.peek(token::Brace)
+        || input.peek(Token![if])
+        || input.peek(Token![match])
+        || input.peek(Token![loop])
+        || input.peek(Token![while])
+        || input.peek(Token![for])
+        || input.peek(Token![unsafe])
 }
 
 /// Is the next token the keyword of a case?
@@ -335,4 +348,89 @@ fn bind(pattern: &TokenStream, result: &TokenStream, body: &TokenStream) -> Toke
 
 fn name(prefix: char, index: usize) -> Ident {
     format_ident!("{prefix}{index}", span = Span::mixed_site())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(cases: &str) -> String {
+        let input = format!("gort false {cases}").parse().expect("tokens");
+        match expand(input) {
+            Ok(output) => panic!("{cases} was accepted: {output}"),
+            Err(err) => err.to_string(),
+        }
+    }
+
+    fn accept(cases: &str) {
+        let input = format!("gort false {cases}").parse().expect("tokens");
+        let output = expand(input).unwrap_or_else(|err| panic!("{cases}: {err}"));
+        syn::parse2::<Expr>(output).unwrap_or_else(|err| panic!("{cases}: {err}"));
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        let mistakes = [
+            ("", "empty `select!` block"),
+            ("42 => {}", "expected one of `recv`, `send`, or `default`"),
+            ("receive(r) -> m => {}", "expected one of `recv`, `send`, or `default`, found `receive`"),
+            ("recv", "expected an argument list after `recv`, found the end"),
+            ("recv -> m => {}", "expected an argument list after `recv`, found `->`"),
+            ("recv { r } -> m => {}", "expected an argument list after `recv`, found `{`"),
+            ("recv() -> m => {}", "`recv` takes one argument, the receiver: `recv(r) -> result => ..`"),
+            ("recv(a, b) -> m => {}", "`recv` takes one argument, the receiver: `recv(r) -> result => ..`"),
+            (
+                "send(s) -> m => {}",
+                "`send` takes two arguments, the sender and the message: `send(s, message) -> result => ..`",
+            ),
+            (
+                "recv(r) => {}",
+                "expected `->` and a pattern for the result, as in `recv(..) -> result => ..`, found `=>`",
+            ),
+            (
+                "send(s, 1)",
+                "expected `->` and a pattern for the result, as in `send(..) -> result => ..`, found the end",
+            ),
+            ("recv(r) -> => {}", "expected a pattern for the result after `->`"),
+            ("recv(r) -> a -> b => {}", "expected `=>`, found `->`"),
+            ("recv(r) -> m", "unexpected end of input, expected `=>` after the pattern of the result"),
+            (
+                "recv(r) -> m =>",
+                "unexpected end of input, expected an expression after `=>` of the `recv` case",
+            ),
+            ("recv(r) -> m => ,", "expected an expression after `=>` of the `recv` case"),
+            (
+                "recv(r) -> m => {}; default => {}",
+                "expected `,` or nothing between the cases of a `select!`, found `;`",
+            ),
+            (
+                "recv(r) -> m => f(); default => {}",
+                "expected `,` between the cases of a `select!`, found `;`",
+            ),
+            ("recv(r) -> m => f() default => {}", "expected `,` after this case, found `default`"),
+            ("default -> m => {}", "expected `=>` or an argument list after `default`, found `->`"),
+            ("default(a, b) => {}", "`default` takes at most one argument, a `Duration`"),
+            ("default => {} default => {}", "there can be only one `default` case in a `select!` block"),
+        ];
+        for (cases, expected) in mistakes {
+            assert_eq!(error(cases), expected, "{cases}");
+        }
+    }
+
+    #[test]
+    fn the_grammar_is_crossbeams() {
+        for cases in [
+            "default => {}",
+            "default() => 1",
+            "default(t,) => f(),",
+            "recv(r) -> _ => {}",
+            "recv(r,) -> Ok(x) | Err(x) => x, default => y",
+            "recv(a.b[0]) -> mut m => if m { 1 } else { 2 }, recv(&&r) -> _ => loop {},",
+            "recv(r) -> m => {} recv(r) -> m => {} send(s, 1 + 2) -> _ => {} default(t) => {}",
+            "send(s, (1, 2),) -> res => res.unwrap(), send(S { f }.f, x) -> _ => return",
+            "recv(r) -> _ => { a }.b(), recv(r) -> _ => { a } + 1, recv(r) -> _ => match x {} + 1",
+        ] {
+            accept(cases);
+        }
+    }
 }

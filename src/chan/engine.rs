@@ -17,7 +17,7 @@ use std::ptr;
 use std::time::Instant;
 
 use crate::chan::handle::Handle;
-use crate::chan::rng;
+use crate::chan::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait};
@@ -25,9 +25,9 @@ use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait};
 /// The claim of a select that starts again.
 const AGAIN: usize = usize::MAX;
 
-/// One operation of a select.
+/// One operation of a select. Public for the macros, which call it a case.
 #[derive(Clone)]
-pub(crate) struct Op<'a> {
+pub struct Op<'a> {
     pub(crate) handle: &'a dyn Handle,
     /// The number by which the user knows it.
     pub(crate) index: usize,
@@ -109,13 +109,28 @@ impl Nodes<'_> {
     }
 }
 
-/// Performs one of the operations. Returns its place in `ops` (whose order changes unless biased) and what it
-/// came to.
+/// The order in which operations are tried: their places in the list. Shuffled by every select that is not biased.
+pub(crate) type Order = [u32];
+
+/// The order of the list.
+pub(crate) const fn in_order<const N: usize>() -> [u32; N] {
+    let mut order = [0; N];
+    let mut place = 0;
+    while place < N {
+        order[place] = place as u32;
+        place += 1;
+    }
+    order
+}
+
+/// Performs one of the operations. Returns its place in the list and what it came to.
 ///
 /// # Safety
-/// The slots of receives have room for their messages; `shared` is theirs if they share it.
+/// The slots of receives have room for their messages; `shared` is theirs if they share it. `order` is a
+/// permutation of the places.
 pub(crate) unsafe fn select(
-    ops: &mut [Op<'_>],
+    ops: &[Op<'_>],
+    order: &mut Order,
     shared: *mut u8,
     mut nodes: Nodes<'_>,
     patience: Patience,
@@ -123,14 +138,14 @@ pub(crate) unsafe fn select(
 ) -> Option<(usize, Outcome)> {
     // SAFETY: the caller's.
     let attempt = |op: &Op<'_>| unsafe { op.handle.attempt(op.slot.or(shared)) };
-    if let Some(found) = first_ready(ops, biased, attempt) {
+    if let Some(found) = first_ready(ops, order, biased, attempt) {
         return Some(found);
     }
     loop {
         match patience {
             // A second look: a message that wandered from a channel not yet seen to one already seen while we
             // looked would otherwise be missed.
-            Patience::None => return first_ready(ops, biased, attempt),
+            Patience::None => return first_ready(ops, order, biased, attempt),
             Patience::Until(_) | Patience::Forever => {}
         }
         // SAFETY: the caller's.
@@ -138,7 +153,7 @@ pub(crate) unsafe fn select(
             Some((_, Outcome::Retry)) | None => {}
             Some(found) => return Some(found),
         }
-        if let Some(found) = first_ready(ops, biased, attempt) {
+        if let Some(found) = first_ready(ops, order, biased, attempt) {
             return Some(found);
         }
         if patience.is_over() {
@@ -147,22 +162,22 @@ pub(crate) unsafe fn select(
     }
 }
 
-/// Waits until one of the operations is ready, and returns its place in `ops` (whose order changes unless
-/// biased).
+/// Waits until one of the operations is ready, and returns its place in the list.
 pub(crate) fn ready(
-    ops: &mut [Op<'_>],
+    ops: &[Op<'_>],
+    order: &mut Order,
     mut nodes: Nodes<'_>,
     patience: Patience,
     biased: bool,
 ) -> Option<usize> {
     let attempt = |op: &Op<'_>| if op.handle.is_ready() { Outcome::Done } else { Outcome::Pending };
     loop {
-        if let Some((place, _)) = first_ready(ops, biased, attempt) {
+        if let Some((place, _)) = first_ready(ops, order, biased, attempt) {
             return Some(place);
         }
         if patience.is_over() {
             // The second look, as in `select`.
-            return first_ready(ops, biased, attempt).map(|(place, _)| place);
+            return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
         // SAFETY: who only watches gets no message.
         if let Some((place, _)) =
@@ -176,16 +191,24 @@ pub(crate) fn ready(
 /// Tries the operations, in random order unless biased, until one is not `Pending`.
 #[inline]
 fn first_ready(
-    ops: &mut [Op<'_>],
+    ops: &[Op<'_>],
+    order: &mut Order,
     biased: bool,
     attempt: impl Fn(&Op<'_>) -> Outcome,
 ) -> Option<(usize, Outcome)> {
-    for place in 0..ops.len() {
-        let left = ops.len() - place;
+    debug_assert_eq!(ops.len(), order.len());
+    let mut dice = Dice::new();
+    for turn in 0..order.len() {
+        let left = order.len() - turn;
+        let mut place = order[turn];
         if !biased && left > 1 {
-            // Draw the next one from those that are left.
-            ops.swap(place, place + rng::below(left));
+            // Draw the next one from those that are left. (Not `swap`, after which the place would have to be
+            // loaded from what was just stored.)
+            let drawn = turn + dice.below(left);
+            place = std::mem::replace(&mut order[drawn], place);
+            order[turn] = place;
         }
+        let place = place as usize;
         match attempt(&ops[place]) {
             Outcome::Pending => {}
             outcome => return Some((place, outcome)),

@@ -9,13 +9,14 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
 
-use crate::chan::engine::{self, Nodes, Op, Patience, Slot};
+use crate::chan::engine::{self, Nodes, Patience, Slot, in_order};
 use crate::chan::errors::{RecvError, SendError};
 use crate::chan::handle::Handle;
 use crate::chan::receiver::Receiver;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::Outcome;
 
+pub use crate::chan::engine::Op as Case;
 pub use gort_macros::__select as expand;
 
 /// A receive of a select.
@@ -28,9 +29,6 @@ pub struct RecvCase<'a, T> {
 pub struct SendCase<'a, T> {
     sender: &'a Sender<T>,
 }
-
-/// A case, ready to be selected.
-pub struct Case<'a>(Op<'a>);
 
 /// The case that was selected. Used up by that case.
 #[must_use]
@@ -57,7 +55,7 @@ impl<'a, T> RecvCase<'a, T> {
 
     #[inline]
     pub fn case(&self, index: usize) -> Case<'_> {
-        Case(Op { handle: self.receiver, index, slot: Slot::Own(self.message.get().cast()) })
+        Case { handle: self.receiver, index, slot: Slot::Own(self.message.get().cast()) }
     }
 
     /// Takes the message.
@@ -80,7 +78,7 @@ impl<'a, T> SendCase<'a, T> {
 
     #[inline]
     pub fn case(&self, index: usize) -> Case<'_> {
-        Case(Op { handle: self.sender, index, slot: Slot::Send })
+        Case { handle: self.sender, index, slot: Slot::Send }
     }
 
     #[inline]
@@ -115,12 +113,13 @@ impl Chosen {
 
 #[inline]
 fn run<const N: usize>(cases: [Case<'_>; N], biased: bool, patience: Patience) -> Option<Chosen> {
-    let mut ops = cases.map(|case| case.0);
+    let mut order = const { in_order::<N>() };
     let mut nodes = [const { MaybeUninit::uninit() }; N];
     // SAFETY: the slots are those of the cases, which fit their messages. The cases are borrowed.
-    let (place, outcome) =
-        unsafe { engine::select(&mut ops, ptr::null_mut(), Nodes::Given(&mut nodes), patience, biased)? };
-    let op = &ops[place];
+    let (place, outcome) = unsafe {
+        engine::select(&cases, &mut order, ptr::null_mut(), Nodes::Given(&mut nodes), patience, biased)?
+    };
+    let op = &cases[place];
     let address = match op.slot {
         Slot::Own(slot) => slot.cast_const(),
         _ => ptr::from_ref(op.handle).cast(),

@@ -105,11 +105,16 @@ pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
         return (Sender { flavor: sender::Flavor::Zero(s) }, Receiver { flavor: receiver::Flavor::Zero(r) });
     }
     if cap.saturating_mul(size_of::<slot::Slot<T>>()) > MAX_RING_BYTES {
-        let (s, r) = counter::new(list::List::new(Some(cap)));
-        return (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) });
+        return limited_list(cap);
     }
     let (s, r) = counter::new(array::Array::new(cap));
     (Sender { flavor: sender::Flavor::Array(s) }, Receiver { flavor: receiver::Flavor::Array(r) })
+}
+
+/// A bounded channel without a ring.
+fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
+    let (s, r) = counter::new(list::List::new(Some(cap)));
+    (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) })
 }
 
 /// A receiver that gets one message after `duration`: the instant at which it was due. It is never

@@ -43,6 +43,8 @@ const NODES_ON_STACK: usize = 16;
 /// ```
 pub struct Select<'a> {
     ops: Vec<Op<'a>>,
+    /// A permutation of the places in `ops`; if biased, the identity.
+    order: Vec<u32>,
     next: usize,
     biased: bool,
     /// Fits the message of every receive.
@@ -75,6 +77,7 @@ impl<'a> Select<'a> {
     pub fn new() -> Select<'a> {
         Select {
             ops: Vec::with_capacity(4),
+            order: Vec::with_capacity(4),
             next: 0,
             biased: false,
             layout: Layout::new::<()>(),
@@ -133,6 +136,7 @@ impl<'a> Select<'a> {
 
     fn add(&mut self, handle: &'a dyn Handle, slot: Slot) -> usize {
         let index = self.next;
+        self.order.push(u32::try_from(self.ops.len()).expect("fewer operations than that fit in memory"));
         self.ops.push(Op { handle, index, slot });
         self.next += 1;
         index
@@ -158,11 +162,9 @@ impl<'a> Select<'a> {
         assert!(index < self.next, "index out of bounds; {index} >= {}", self.next);
         let place = self.ops.iter().position(|op| op.index == index);
         let place = place.expect("no operation with this index");
-        if self.biased {
-            self.ops.remove(place);
-        } else {
-            self.ops.swap_remove(place);
-        }
+        self.ops.remove(place);
+        self.order.clear();
+        self.order.extend(0..self.ops.len() as u32);
     }
 
     /// Performs a ready operation, if there is one.
@@ -314,7 +316,7 @@ impl<'a> Select<'a> {
         let nodes = nodes_for(self.ops.len(), &mut nodes);
         // SAFETY: the payload fits the message of every receive in the list.
         let (place, outcome) =
-            unsafe { engine::select(&mut self.ops, shared, nodes, patience, self.biased)? };
+            unsafe { engine::select(&self.ops, &mut self.order, shared, nodes, patience, self.biased)? };
         let Op { handle, index, .. } = self.ops[place];
         Some(SelectedOperation { handle, index, outcome, payload, owner: self.owner })
     }
@@ -325,7 +327,7 @@ impl<'a> Select<'a> {
         }
         let mut nodes = [const { MaybeUninit::uninit() }; NODES_ON_STACK];
         let nodes = nodes_for(self.ops.len(), &mut nodes);
-        let place = engine::ready(&mut self.ops, nodes, patience, self.biased)?;
+        let place = engine::ready(&self.ops, &mut self.order, nodes, patience, self.biased)?;
         Some(self.ops[place].index)
     }
 }
@@ -336,7 +338,7 @@ fn nodes_for(count: usize, stack: &mut [MaybeUninit<Node>; NODES_ON_STACK]) -> N
 
 impl<'a> Clone for Select<'a> {
     fn clone(&self) -> Select<'a> {
-        Select { ops: self.ops.clone(), ..*self }
+        Select { ops: self.ops.clone(), order: self.order.clone(), ..*self }
     }
 }
 

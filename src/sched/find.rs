@@ -8,7 +8,7 @@ use super::global::{self, IDLE_PS, PROCS, SPINNING};
 use super::idle;
 use super::m::M;
 use super::p::{self, P};
-use super::{poller, procs, steal, wake};
+use super::{poller, prefetch, procs, steal, wake};
 use crate::atomic::Ordering;
 use crate::timer;
 
@@ -54,6 +54,9 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     }
     p.next_streak.set(0);
     let g = owner.take();
+    if let Some(soon) = owner.peek_if_long() {
+        prefetch::to_be_run(soon);
+    }
     let g = if g.is_null() { owner.take_next() } else { g };
     // SAFETY: as above.
     unsafe { g.as_ref() }
@@ -65,11 +68,17 @@ fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
     if global::queue_len() + global::hogs_len() == 0 {
         return None;
     }
-    let state = global::lock();
+    let mut state = global::lock();
     if tick / GLOBAL_EVERY % 2 == 0 {
-        state.pop().or_else(|| state.pop_hog())
+        match state.pop() {
+            None => state.pop_hog(),
+            found => found,
+        }
     } else {
-        state.pop_hog().or_else(|| state.pop())
+        match state.pop_hog() {
+            None => state.pop(),
+            found => found,
+        }
     }
 }
 
@@ -106,7 +115,7 @@ fn take_global(p: &'static P) -> Option<&'static G> {
     }
     // SAFETY: the caller owns the P.
     let owner = unsafe { p.runq.owner() };
-    let state = global::lock();
+    let mut state = global::lock();
     let share = state.len() / PROCS.load(Ordering::Relaxed).max(1) as usize + 1;
     let share = share.min(owner.room() / 2);
     let first = state.pop()?;

@@ -176,7 +176,6 @@ impl G {
     pub(crate) fn wait_reason(&self) -> WaitReason {
         WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed))
     }
-
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use crossbeam_utils::CachePadded;
 
 use super::g::G;
+use super::gdeque::GDeque;
 use super::glist::GList;
 use super::lock::{Guard, Lock};
 use super::m::M;
@@ -17,11 +18,11 @@ use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
-    queue: GList,
+    queue: GDeque,
     /// Runnable goroutines that were stopped because their slice was over. They come after all others.
-    hogs: GList,
+    hogs: GDeque,
     /// Those of them whose own M waits for them: stopped by a signal, or bound to their thread.
-    waited_for: GList,
+    waited_for: GDeque,
     /// Which of these two lists is next.
     turn: Cell<bool>,
     idle_ps: Cell<Option<&'static P>>,
@@ -33,9 +34,9 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
-    queue: GList::new(),
-    hogs: GList::new(),
-    waited_for: GList::new(),
+    queue: GDeque::new(),
+    hogs: GDeque::new(),
+    waited_for: GDeque::new(),
     turn: Cell::new(false),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
@@ -79,18 +80,32 @@ pub(crate) fn is_idle(p: usize) -> bool {
 
 impl State {
     /// Appends to the global queue.
-    pub(crate) fn push(&self, g: &'static G) {
+    pub(crate) fn push(&mut self, g: &'static G) {
         self.queue.push_back(g);
         self.publish_len();
     }
 
     /// Appends a whole list.
-    pub(crate) fn push_list(&self, list: &GList) {
-        self.queue.append(list);
+    pub(crate) fn push_list(&mut self, list: &GList) {
+        while let Some(g) = list.pop_front() {
+            self.queue.push_back(g);
+        }
         self.publish_len();
     }
 
-    pub(crate) fn pop(&self) -> Option<&'static G> {
+    /// Appends goroutines that a run queue held.
+    ///
+    /// # Safety
+    /// The pointers are Gs, and the caller owns them.
+    pub(crate) unsafe fn push_batch(&mut self, batch: &[*mut G]) {
+        for g in batch {
+            // SAFETY: the caller's promise.
+            self.queue.push_back(unsafe { &**g });
+        }
+        self.publish_len();
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<&'static G> {
         let g = self.queue.pop_front();
         self.publish_len();
         g
@@ -101,23 +116,23 @@ impl State {
     }
 
     /// Appends a goroutine whose slice is over.
-    pub(crate) fn push_hog(&self, g: &'static G) {
-        let list = if g.locked_m.get().is_some() { &self.waited_for } else { &self.hogs };
+    pub(crate) fn push_hog(&mut self, g: &'static G) {
+        let list = if g.locked_m.get().is_some() { &mut self.waited_for } else { &mut self.hogs };
         list.push_back(g);
         self.publish_hogs_len();
     }
 
-    pub(crate) fn pop_hog(&self) -> Option<&'static G> {
+    pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
         let turn = self.turn.replace(!self.turn.get());
         let (first, second) =
-            if turn { (&self.hogs, &self.waited_for) } else { (&self.waited_for, &self.hogs) };
+            if turn { (&mut self.hogs, &mut self.waited_for) } else { (&mut self.waited_for, &mut self.hogs) };
         let g = first.pop_front().or_else(|| second.pop_front());
         self.publish_hogs_len();
         g
     }
 
     /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P.
-    pub(crate) fn pop_waited_for(&self) -> Option<&'static G> {
+    pub(crate) fn pop_waited_for(&mut self) -> Option<&'static G> {
         let g = self.waited_for.pop_front();
         self.publish_hogs_len();
         g

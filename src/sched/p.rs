@@ -6,13 +6,13 @@
 //! - P2. An idle P's run queue is empty.
 //! - P3. Ps are never freed: shrinking GOMAXPROCS retires them, growing takes them back.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
 use super::g::G;
-use super::glist::GList;
+use super::gdeque::GDeque;
 use super::lock::Lock;
 use super::m::M;
 use super::runq::RunQueue;
@@ -39,7 +39,7 @@ pub(crate) struct P {
     /// How many times in a row runnext won over the ring.
     pub(crate) next_streak: Cell<u32>,
     /// Dead goroutines of the two common sizes, ready for reuse.
-    pub(crate) dead: [GList; 2],
+    pub(crate) dead: [UnsafeCell<GDeque>; 2],
     /// Ids that this P may give to new goroutines: the next one and the end.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
@@ -107,7 +107,7 @@ impl P {
             retired: AtomicBool::new(false),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
-            dead: [GList::new(), GList::new()],
+            dead: [const { UnsafeCell::new(GDeque::new()) }; 2],
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
             timers: Lock::new(Heap::new()),

@@ -14,7 +14,7 @@ use crate::timer::{self, Fire, NEVER, Timer};
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
 #[inline]
 pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
-    let section = section::enter_as(g);
+    let section = section::enter_outermost(g);
     if g.park.take_notification() {
         return;
     }
@@ -76,8 +76,8 @@ unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {
 
 /// Lets others run.
 pub(crate) fn yield_now() {
-    match section::enter() {
-        Some(section) => section.switch(Switch::Yield),
+    match section::current() {
+        Some(g) => section::enter_outermost(g).switch(Switch::Yield),
         None => std::thread::yield_now(),
     }
 }

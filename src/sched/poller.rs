@@ -53,7 +53,7 @@ pub(crate) fn wait(m: &'static M) {
 
 /// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
 fn take_p_for(m: &'static M, ready: &GList) {
-    let state = global::lock();
+    let mut state = global::lock();
     let Some(p) = state.take_idle_p() else {
         state.push_list(ready);
         return;

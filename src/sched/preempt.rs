@@ -108,7 +108,7 @@ fn wait_for_p(m: &'static M, g: &'static G, p: Option<&'static P>) {
     g.set_status(Status::Preempted);
     STOPPED.fetch_add(1, Ordering::Relaxed);
     m.set_p(None);
-    let state = global::lock();
+    let mut state = global::lock();
     let idle = if p.is_none() { state.take_idle_p() } else { None };
     if idle.is_none() {
         state.push_hog(g);

@@ -53,10 +53,10 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
         if let Some(ended) = after_stop(m, stopped, m.why.get()) {
             return ended;
         }
-        if m.locked_g.get().is_some() {
-            g = locked::stop_locked_m(m);
-        } else if m.go_on.replace(false) {
+        if m.go_on.replace(false) {
             g = stopped;
+        } else if m.locked_g.get().is_some() {
+            g = locked::stop_locked_m(m);
         } else {
             return Outcome::Next;
         }
@@ -138,7 +138,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             global::lock().push_hog(g);
         }
         Switch::NeedP => {
-            let state = global::lock();
+            let mut state = global::lock();
             if let Some(p) = state.take_idle_p() {
                 drop(state);
                 m.set_p(Some(p));

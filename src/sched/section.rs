@@ -9,6 +9,8 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 
@@ -30,6 +32,19 @@ thread_local! {
 pub(crate) fn current() -> Option<&'static G> {
     // SAFETY: Gs are never unmapped.
     unsafe { CURRENT.get().as_ref() }
+}
+
+/// The number of the P that the calling goroutine has at some moment.
+pub(crate) fn current_p() -> Option<usize> {
+    current()?.m().p().map(|p| p.id as usize)
+}
+
+/// Whether somebody else may be running while the caller spins, and nobody is kept waiting by it.
+pub(crate) fn others_run() -> bool {
+    match current().and_then(|g| g.m().p()) {
+        Some(p) => super::procs::get() > 1 && p.runq.len() == 0,
+        None => true,
+    }
 }
 
 /// Where `CURRENT` is for the calling thread.
@@ -108,6 +123,43 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
         section.wait_for_p();
     }
     section
+}
+
+/// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. What is known need not be
+/// counted: a counter would chain each entry to the last one through memory.
+#[inline]
+pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
+    let m = g.m();
+    debug_assert_eq!(m.in_runtime.get(), 0, "a goroutine must not stop while it holds runtime locks");
+    m.in_runtime.set(1);
+    compiler_fence(Ordering::SeqCst);
+    let outermost = Outermost(ManuallyDrop::new(Section { g, _not_send: PhantomData }));
+    if m.p().is_none() {
+        outermost.0.wait_for_p();
+    }
+    outermost
+}
+
+/// A section that is not inside another.
+pub(crate) struct Outermost(ManuallyDrop<Section>);
+
+impl Deref for Outermost {
+    type Target = Section;
+    #[inline]
+    fn deref(&self) -> &Section {
+        &self.0
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.p().preempt.load(Ordering::Relaxed) {
+            self.0.preempted();
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.0.m().in_runtime.set(0);
+    }
 }
 
 impl Section {

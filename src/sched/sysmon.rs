@@ -264,7 +264,7 @@ fn fire_overdue_timers(now: u64) {
         timer::run_due(p, now, &ready);
     }
     if ready.len() != 0 {
-        let state = global::lock();
+        let mut state = global::lock();
         mark_runnable(&ready);
         state.push_list(&ready);
         drop(state);

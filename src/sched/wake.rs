@@ -88,14 +88,10 @@ fn overflow(p: &'static P, g: &'static G) {
     let mut batch = [ptr::null_mut(); BATCH];
     loop {
         if let Some(count) = owner.take_half_when_full(&mut batch) {
-            let list = GList::new();
-            for g in &batch[..count] {
-                // SAFETY: the queue holds pointers to Gs only, and these are ours now.
-                list.push_back(unsafe { &**g });
-            }
-            list.push_back(g);
+            batch[count] = ptr::from_ref(g).cast_mut();
             p.stats.overflows.add(1);
-            global::lock().push_list(&list);
+            // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+            unsafe { global::lock().push_batch(&batch[..=count]) };
             return;
         }
         if owner.try_put(ptr::from_ref(g).cast_mut()) {
@@ -127,7 +123,7 @@ fn wake_p_slow() {
     if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
         return;
     }
-    let state = global::lock();
+    let mut state = global::lock();
     let Some(p) = state.take_idle_p() else {
         drop(state);
         stop_spinning_without_p();
@@ -178,7 +174,7 @@ pub(crate) fn hand_off_p(p: &'static P) {
 }
 
 fn give_to_somebody(p: &'static P) -> bool {
-    let state = global::lock();
+    let mut state = global::lock();
     if let Some(m) = state.take_idle_m() {
         drop(state);
         m.spinning.set(false);

@@ -5,39 +5,51 @@ use std::io;
 use super::size::{CLASSES, SizeClass};
 use super::slab;
 use crate::sched::g::G;
+use crate::sched::gdeque::GDeque;
 use crate::sched::glist::GList;
 use crate::sched::lock::Lock;
 use crate::sched::p::P;
+use crate::sched::prefetch;
 use crate::sys::mem::PAGE;
 use crate::tls;
 
 /// A P keeps at most so many; beyond, half of them go to the shared list.
 const PER_P: usize = 64;
 
-static SHARED: [Lock<GList>; CLASSES] = [const { Lock::new(GList::new()) }; CLASSES];
+/// The most recently used are at the back; those that were trimmed at the front.
+static SHARED: [Lock<GDeque>; CLASSES] = [const { Lock::new(GDeque::new()) }; CLASSES];
 
 /// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
 #[inline]
 pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
     let Some(cached) = class.cached() else {
-        return SHARED[class.index()].lock_inside().pop_front();
+        return SHARED[class.index()].lock_inside().pop_back();
     };
-    p.dead[cached].pop_front().or_else(|| refill(&p.dead[cached], class))
+    // SAFETY: the caller owns the P (P1), and the reference does not leave this function.
+    let own = unsafe { &mut *p.dead[cached].get() };
+    let g = match own.pop_back() {
+        None => refill(own, class)?,
+        Some(g) => g,
+    };
+    if let Some(next) = own.back() {
+        prefetch::to_be_filled(next);
+    }
+    Some(g)
 }
 
 #[cold]
-fn refill(own: &GList, class: SizeClass) -> Option<&'static G> {
-    let shared = SHARED[class.index()].lock_inside();
+fn refill(own: &mut GDeque, class: SizeClass) -> Option<&'static G> {
+    let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..PER_P / 2 {
-        let Some(g) = shared.pop_front() else { break };
+        let Some(g) = shared.pop_back() else { break };
         own.push_front(g);
     }
-    own.pop_front()
+    own.pop_back()
 }
 
 /// As [`take`], for foreign threads.
 pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
-    SHARED[class.index()].lock().pop_front()
+    SHARED[class.index()].lock().pop_back()
 }
 
 /// Keeps the slot of an ended goroutine. On g0 or in a section.
@@ -45,38 +57,40 @@ pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
 pub(crate) fn put(p: &'static P, g: &'static G) {
     let class = SizeClass::of_slot(g.slot_size());
     let Some(cached) = class.cached() else {
-        SHARED[class.index()].lock_inside().push_front(g);
+        SHARED[class.index()].lock_inside().push_back(g);
         return;
     };
-    let own = &p.dead[cached];
-    own.push_front(g);
+    // SAFETY: as in `take`.
+    let own = unsafe { &mut *p.dead[cached].get() };
+    own.push_back(g);
     if own.len() > PER_P {
         spill(own, class, PER_P / 2);
     }
 }
 
+/// Gives the `count` oldest to the shared list.
 #[cold]
-fn spill(own: &GList, class: SizeClass, count: usize) {
-    let list = GList::new();
+fn spill(own: &mut GDeque, class: SizeClass, count: usize) {
+    let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..count {
         let Some(g) = own.pop_front() else { break };
-        list.push_back(g);
+        shared.push_back(g);
     }
-    SHARED[class.index()].lock_inside().prepend(&list);
 }
 
 /// Gives all that a retired P kept to the others.
 pub(crate) fn flush(p: &'static P) {
     for class in [SizeClass::DEFAULT, SizeClass::SMALL] {
         if let Some(cached) = class.cached() {
-            spill(&p.dead[cached], class, usize::MAX);
+            // SAFETY: as in `take`.
+            spill(unsafe { &mut *p.dead[cached].get() }, class, usize::MAX);
         }
     }
 }
 
 /// Puts a slot back that could not be used after all. Anywhere.
 pub(crate) fn put_shared(g: &'static G) {
-    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_front(g);
+    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_back(g);
 }
 
 /// A slot that is not in any cache. Allocates. See [`slab::new_slot`].
@@ -107,12 +121,12 @@ pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
 /// Takes up to `count` shared slots that were not trimmed since their goroutine ended.
 pub(super) fn take_untrimmed(class: usize, count: usize) -> GList {
     let list = GList::new();
-    let shared = SHARED[class].lock();
+    let mut shared = SHARED[class].lock();
     while list.len() < count {
-        match shared.pop_front() {
+        match shared.pop_back() {
             Some(g) if g.shrunk.get() => {
-                // Trimmed ones are at the end: there are no others behind it.
-                shared.push_front(g);
+                // All others in front of it are trimmed too.
+                shared.push_back(g);
                 break;
             }
             Some(g) => list.push_back(g),
@@ -124,5 +138,8 @@ pub(super) fn take_untrimmed(class: usize, count: usize) -> GList {
 
 /// Puts trimmed slots behind all others.
 pub(super) fn put_trimmed(class: usize, list: &GList) {
-    SHARED[class].lock().append(list);
+    let mut shared = SHARED[class].lock();
+    while let Some(g) = list.pop_front() {
+        shared.push_front(g);
+    }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use super::{every_kind, until};
 use crate::chan::{
     Receiver, RecvError, RecvTimeoutError, SendError, SendTimeoutError, Sender, TryRecvError, TrySendError,
-    after, bounded, never, tick, unbounded,
+    after, bounded, limited_list, never, tick, unbounded,
 };
 
 #[test]
@@ -201,21 +201,24 @@ fn huge_capacities_do_not_allocate_and_are_exact() {
     assert!(!s.is_full());
     assert_eq!(r.recv(), Ok([1; 64]));
 
-    // Just beyond what a ring is used for: the limit of the list is the capacity.
-    let cap = crate::chan::MAX_RING_BYTES / size_of::<usize>() + 1;
-    let (s, r) = bounded::<()>(cap);
-    (0..cap).for_each(|_| s.try_send(()).unwrap());
+    // Just beyond what a ring is used for.
+    let (s, _r) = bounded::<u8>(crate::chan::MAX_RING_BYTES / size_of::<[usize; 2]>() + 1);
+    s.send(1).unwrap();
+    assert!(!s.is_full());
+
+    let (s, r) = limited_list(2);
+    s.send(1).unwrap();
+    s.send(2).unwrap();
     assert!(s.is_full());
-    assert_eq!(s.try_send(()), Err(TrySendError::Full(())));
-    assert_eq!(s.send_timeout((), Duration::from_millis(1)), Err(SendTimeoutError::Timeout(())));
+    assert_eq!(s.try_send(3), Err(TrySendError::Full(3)));
+    assert_eq!(s.send_timeout(3, Duration::from_millis(1)), Err(SendTimeoutError::Timeout(3)));
     thread::scope(|scope| {
-        let sender = scope.spawn(|| s.send(()));
+        let sender = scope.spawn(|| s.send(4));
         until(|| s.waiting_senders() == 1);
-        r.recv().unwrap();
+        assert_eq!(r.recv(), Ok(1));
         assert_eq!(sender.join().unwrap(), Ok(()));
     });
-    assert!(s.is_full());
-    assert_eq!(r.try_iter().count(), cap);
+    assert!(r.try_iter().eq([2, 4]));
 }
 
 #[test]

@@ -2,15 +2,19 @@
 
 mod basic;
 mod drops;
+mod macros;
+mod props;
+mod select;
+mod two_steps;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Receiver, Sender, bounded, unbounded};
+use super::{Receiver, Sender, bounded, limited_list, unbounded};
 
 /// One channel of every kind that buffers or hands over: capacity zero, rings, a list with a limit, a list.
 fn every_kind<T>() -> Vec<(Sender<T>, Receiver<T>)> {
-    vec![bounded(0), bounded(1), bounded(3), bounded(64), bounded(usize::MAX), unbounded()]
+    vec![bounded(0), bounded(1), bounded(3), bounded(64), limited_list(3), bounded(usize::MAX), unbounded()]
 }
 
 /// Waits until `condition` holds; the test's own timeout is the harness's.
