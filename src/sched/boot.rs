@@ -31,7 +31,7 @@ fn boot() -> Result<(), String> {
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
-        eprintln!("gort: {warning}");
+        eprintln!("{warning}");
     }
     overflow::init();
     detach::init();

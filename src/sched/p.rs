@@ -89,6 +89,16 @@ impl Counter {
 }
 
 impl P {
+    /// The running goroutine let go. The flag of a retired P stays up until the P itself is given up: the goroutine may
+    /// run on, if it was readied just now, and must come back here soon. (A request that comes at the same time may be
+    /// lost: sysmon repeats it.)
+    #[inline]
+    pub(crate) fn answer_preempt(&self) {
+        if !self.retired.load(Ordering::Relaxed) {
+            self.preempt.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn new(id: u32) -> P {
         P {
             id,
