@@ -27,8 +27,7 @@ fn start() {
 }
 
 fn boot() -> Result<(), String> {
-    let private_tls = tls::self_check();
-    section::init();
+    let private_tls = tls::self_check(section::init());
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
