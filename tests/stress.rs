@@ -132,8 +132,8 @@ fn something(what: u64, n: u64) -> u64 {
 
 #[test]
 fn a_mixed_load_adds_up() {
-    let goroutines = amount(60, 1_000) as u64;
-    let rounds = amount(100, 1_000);
+    let goroutines = amount(60, 300) as u64;
+    let rounds = amount(100, 300);
     for procs in PROCS {
         let _procs = Procs::set(procs);
         let total = Arc::new(AtomicU64::new(0));
