@@ -188,6 +188,10 @@ fn give_to_somebody(p: &'static P) -> bool {
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
     give_to_its_m(p, g);
+    // For the next time: a goroutine that just gave its P up got it back.
+    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+        steward::start_spinning_m();
+    }
     true
 }
 
