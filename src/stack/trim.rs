@@ -18,8 +18,9 @@ use crate::sys::mem::{self, PAGE};
 /// The number of the current pass; a goroutine notes it when it parks.
 pub(crate) static PASS: AtomicU64 = AtomicU64::new(0);
 
-/// Pages given back so far, for the statistics.
+/// Stacks trimmed so far and the bytes that were given back, for the statistics.
 static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
+static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Dead slots are unavailable while they are trimmed: take few at a time.
 const BATCH: usize = 64;
@@ -38,6 +39,11 @@ pub(crate) fn pass() {
 /// How many stacks were trimmed so far.
 pub(crate) fn trimmed_stacks() -> u64 {
     TRIMMED_STACKS.load(Ordering::Relaxed)
+}
+
+/// How many bytes were given back so far, touched or not.
+pub(crate) fn trimmed_bytes() -> u64 {
+    TRIMMED_BYTES.load(Ordering::Relaxed)
 }
 
 fn trim_dead() {
@@ -76,5 +82,6 @@ fn discard_below(g: &'static G, address: usize) {
         // SAFETY: we own the goroutine; below its stack pointer nothing is live, and the guard page is left out.
         unsafe { mem::discard(start, end - start) };
         TRIMMED_STACKS.fetch_add(1, Ordering::Relaxed);
+        TRIMMED_BYTES.fetch_add((end - start) as u64, Ordering::Relaxed);
     }
 }
