@@ -27,10 +27,10 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
     p.tick.store(tick, Ordering::Relaxed);
     if p.preempt.load(Ordering::Relaxed) {
-        p.preempt.store(false, Ordering::Relaxed);
         if p.retired.load(Ordering::Relaxed) {
             return None;
         }
+        p.answer_preempt();
     }
     if p.sampler.is_due(tick)
         && let Some(g) = at_rare_tick(p, tick)
