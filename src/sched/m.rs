@@ -13,6 +13,7 @@ use super::g::{G, Switch};
 use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
+use super::peek::{PeekBool, PeekRef};
 use crate::tls;
 
 pub(crate) struct M {
@@ -44,7 +45,7 @@ pub(crate) struct M {
     /// A signal is on its way to it.
     pub(crate) signalled: AtomicBool,
 
-    pub(crate) spinning: Cell<bool>,
+    pub(crate) spinning: PeekBool,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
     /// The next M in the idle list.
@@ -52,7 +53,7 @@ pub(crate) struct M {
     /// In the idle list; guarded by the scheduler lock.
     pub(crate) idle: Cell<bool>,
     /// The goroutine bound to this M by lock_os_thread.
-    pub(crate) locked_g: Cell<Option<&'static G>>,
+    pub(crate) locked_g: PeekRef<G>,
     /// Its thread is running.
     pub(crate) alive: AtomicBool,
     next_made: Cell<Option<&'static M>>,
@@ -96,12 +97,12 @@ impl M {
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
             signalled: AtomicBool::new(false),
-            spinning: Cell::new(false),
+            spinning: PeekBool::new(false),
             note: Note::new(),
             next_p: Cell::new(None),
             link: Cell::new(None),
             idle: Cell::new(false),
-            locked_g: Cell::new(None),
+            locked_g: PeekRef::new(),
             alive: AtomicBool::new(false),
             next_made: Cell::new(None),
         }

@@ -59,6 +59,11 @@ pub(crate) fn wake_if_asleep() {
     }
 }
 
+/// For reports: every P is idle and there is nothing to watch.
+pub(crate) fn is_asleep() -> bool {
+    ASLEEP.load(Ordering::Relaxed)
+}
+
 /// What sysmon saw of a P at earlier looks.
 #[derive(Clone, Copy, Default)]
 struct Seen {
