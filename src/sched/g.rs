@@ -92,7 +92,7 @@ pub(crate) struct G {
     pub(crate) info: AtomicPtr<Info>,
     pub(crate) parent: PeekU64,
     pub(crate) wait_object: AtomicUsize,
-    /// The trimmer's pass during which it parked.
+    /// When the last pass of the trimmer was when it parked (`trim::PASS`).
     pub(crate) parked_at: AtomicU64,
     /// Thread pointer of the slot's TLS block.
     pub(crate) block: usize,

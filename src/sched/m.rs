@@ -6,6 +6,7 @@
 //! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
@@ -42,6 +43,8 @@ pub(crate) struct M {
     pub(crate) detaching: RawLock,
     /// sysmon's: the CPU time of its thread when it was first seen without a P, or 0.
     pub(crate) cpu_when_detached: Cell<u64>,
+    /// What the signal handler was given that has stopped its goroutine, as long as it is stopped.
+    pub(crate) interrupted: AtomicPtr<c_void>,
     /// A signal is on its way to it.
     pub(crate) signalled: AtomicBool,
 
@@ -96,6 +99,7 @@ impl M {
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
+            interrupted: AtomicPtr::new(ptr::null_mut()),
             signalled: AtomicBool::new(false),
             spinning: PeekBool::new(false),
             note: Note::new(),

@@ -23,6 +23,7 @@ use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
 use super::{preempt, procs, steward, wake};
+use crate::stack::trim;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -55,6 +56,7 @@ static WAKE: Note = Note::new();
 #[inline]
 pub(crate) fn wake_if_asleep() {
     if ASLEEP.load(Ordering::SeqCst) {
+        trim::update_clock();
         WAKE.set();
     }
 }

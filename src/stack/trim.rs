@@ -13,10 +13,17 @@ use super::size::CLASSES;
 use super::slab;
 use crate::sched::g::G;
 use crate::sched::wake;
+use crate::sys::clock::nanotime;
 use crate::sys::mem::{self, PAGE};
 
-/// The number of the current pass; a goroutine notes it when it parks.
+/// The time of the last pass, in nanoseconds of the monotonic clock; a goroutine notes it when it parks. Also a coarse
+/// clock, for since when a goroutine waits: while goroutines run it is about a second behind at the most.
 pub(crate) static PASS: AtomicU64 = AtomicU64::new(0);
+
+/// Goroutines run again after all was idle, and no pass was made.
+pub(crate) fn update_clock() {
+    PASS.store(nanotime(), Ordering::Relaxed);
+}
 
 /// Stacks trimmed so far and the bytes that were given back, for the statistics.
 static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
@@ -27,7 +34,7 @@ const BATCH: usize = 64;
 
 /// Trims what has not been used since the last pass.
 pub(crate) fn pass() {
-    let pass = PASS.fetch_add(1, Ordering::Relaxed);
+    let pass = PASS.swap(nanotime(), Ordering::Relaxed);
     trim_dead();
     slab::for_each_g(|g| {
         if g.park.is_parked() && g.parked_at.load(Ordering::Relaxed) < pass {
