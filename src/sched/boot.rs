@@ -4,6 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::steward::Trace;
 use super::{detach, overflow, preempt, procs, section, steward, sysmon};
 use crate::sys::{cpus, env, thread};
 use crate::tls;
@@ -47,7 +48,8 @@ fn boot() -> Result<(), String> {
         cpus::default_procs(&limits)
     };
     procs::start(settings.max_procs.unwrap_or_else(container_limit));
-    if let Err(error) = thread::start("gort-steward", 128 << 10, steward::run) {
+    let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
+    if let Err(error) = thread::start("gort-steward", 128 << 10, move || steward::run(trace)) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }
     if let Err(error) = thread::start("gort-sysmon", 128 << 10, sysmon::run) {

@@ -8,14 +8,13 @@ use super::global::{self, IDLE_PS, PROCS, SPINNING};
 use super::idle;
 use super::m::M;
 use super::p::{self, P};
+use super::sampler::GLOBAL_EVERY;
 use super::{poller, prefetch, procs, steal, wake};
 use crate::atomic::Ordering;
 use crate::timer;
 
-/// The global queue comes first at every such tick, so that two goroutines that keep waking each other cannot
-/// keep the rest away.
-const GLOBAL_EVERY: u32 = 61;
-/// For the same reason `runnext` may win over the ring so many times in a row.
+/// So that two goroutines that keep waking each other cannot keep the rest away, `runnext` may win over the ring so many
+/// times in a row; for the same reason the global queue comes first at every 61st tick.
 const NEXT_STREAK: u32 = 61;
 
 /// While goroutines come and go quickly, the clock is read only at every such tick.
@@ -33,8 +32,8 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
         }
         p.answer_preempt();
     }
-    if tick % GLOBAL_EVERY == 0
-        && let Some(g) = take_global_for_fairness(tick)
+    if p.sampler.is_due(tick)
+        && let Some(g) = at_rare_tick(p, tick)
     {
         return Some(g);
     }
@@ -62,8 +61,14 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     unsafe { g.as_ref() }
 }
 
-/// The oldest of the global queue and of the hogs, in turn.
+/// What need not be done at every tick.
 #[cold]
+fn at_rare_tick(p: &'static P, tick: u32) -> Option<&'static G> {
+    let next_wins = p.next_streak.get() < NEXT_STREAK;
+    if p.sampler.look(tick, p, next_wins) { take_global_for_fairness(tick) } else { None }
+}
+
+/// The oldest of the global queue and of the hogs, in turn.
 fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
     if global::queue_len() + global::hogs_len() == 0 {
         return None;
@@ -95,6 +100,7 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
             procs::give_up_retired_p(m, p);
             continue;
         }
+        p.sampler.forget();
         timer::check(p);
         let found = next_local(m).or_else(|| take_global(p)).or_else(take_hog).or_else(|| spin(m, p));
         if let Some(g) = found {

@@ -8,21 +8,21 @@ use std::cell::Cell;
 use crossbeam_utils::CachePadded;
 
 use super::g::G;
-use super::gdeque::GDeque;
 use super::glist::GList;
 use super::lock::{Guard, Lock};
 use super::m::M;
 use super::p::{MAX_PROCS, P};
+use super::sampler::SampledQueue;
 use super::sysmon;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
-    queue: GDeque,
+    queue: SampledQueue,
     /// Runnable goroutines that were stopped because their slice was over. They come after all others.
-    hogs: GDeque,
+    hogs: SampledQueue,
     /// Those of them whose own M waits for them: stopped by a signal, or bound to their thread.
-    waited_for: GDeque,
+    waited_for: SampledQueue,
     /// Which of these two lists is next.
     turn: Cell<bool>,
     idle_ps: Cell<Option<&'static P>>,
@@ -34,9 +34,9 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
-    queue: GDeque::new(),
-    hogs: GDeque::new(),
-    waited_for: GDeque::new(),
+    queue: SampledQueue::new(),
+    hogs: SampledQueue::new(),
+    waited_for: SampledQueue::new(),
     turn: Cell::new(false),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),

@@ -17,6 +17,7 @@ use super::gdeque::GDeque;
 use super::lock::Lock;
 use super::m::M;
 use super::runq::RunQueue;
+use super::sampler::Sampler;
 use crate::timer::{Heap, NEVER};
 
 /// The most Ps there can be.
@@ -51,6 +52,7 @@ pub(crate) struct P {
     /// The earliest time in `timers` (see timer/mod.rs, T2).
     pub(crate) next_timer: AtomicU64,
     pub(crate) stats: Stats,
+    pub(crate) sampler: Sampler,
 }
 
 // SAFETY: see P1.
@@ -117,6 +119,7 @@ impl P {
             timers: Lock::new(Heap::new()),
             next_timer: AtomicU64::new(NEVER),
             stats: Stats::default(),
+            sampler: Sampler::new(),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::global::{self, IDLE_PS, SPINNING};
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, procs, schedule, section, wake};
+use super::{find, procs, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::sys::{signal, thread};
@@ -50,14 +50,45 @@ pub(crate) fn request_pass() {
     }
 }
 
+/// Prints the scheduler's state at regular times.
+pub(crate) struct Trace {
+    every: Duration,
+    detail: bool,
+    start: Instant,
+    next: Instant,
+}
+
+impl Trace {
+    pub(crate) fn new(every: Duration, detail: bool) -> Trace {
+        let start = Instant::now();
+        Trace { every, detail, start, next: start + every }
+    }
+
+    fn print_if_due(&mut self) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        // After a long stop of the whole process the missed ones are left out.
+        while self.next <= now {
+            self.next += self.every;
+        }
+        eprint!("{}", schedtrace::text((now - self.start).as_millis(), self.detail));
+    }
+}
+
 /// The steward's thread.
-pub(crate) fn run() {
+pub(crate) fn run(mut trace: Option<Trace>) {
     let mut starter = Starter { retry: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {
-        WAKE.wait_until(starter.retry.into_iter().chain(pass).min());
+        let printing = trace.as_ref().map(|trace| trace.next);
+        WAKE.wait_until(starter.retry.into_iter().chain(pass).chain(printing).min());
         starter.serve();
+        if let Some(trace) = &mut trace {
+            trace.print_if_due();
+        }
         if pass.is_none() && PASS_WANTED.load(Ordering::Relaxed) {
             pass = Some(Instant::now() + PASS_EVERY);
         }

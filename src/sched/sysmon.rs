@@ -23,6 +23,7 @@ use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
 use super::{preempt, procs, steward, wake};
+use crate::stack::trim;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -55,8 +56,14 @@ static WAKE: Note = Note::new();
 #[inline]
 pub(crate) fn wake_if_asleep() {
     if ASLEEP.load(Ordering::SeqCst) {
+        trim::update_clock();
         WAKE.set();
     }
+}
+
+/// For reports: every P is idle and there is nothing to watch.
+pub(crate) fn is_asleep() -> bool {
+    ASLEEP.load(Ordering::Relaxed)
 }
 
 /// What sysmon saw of a P at earlier looks.

@@ -1,6 +1,12 @@
-//! The runtime itself: how many goroutines run at once, and on which threads.
+//! The runtime itself: how many goroutines run at once, on which threads, and what they do.
+
+mod dump;
+mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
+
+pub use dump::{Dump, GoroutineTrace, dump};
+pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 
 /// GOMAXPROCS: how many goroutines run at the same time.
 ///
