@@ -91,7 +91,7 @@ fn stop_here(m: &'static M) {
         match m.p() {
             Some(p) => {
                 p.stats.preempted_by_signal.add(1);
-                p.preempt.store(false, Ordering::Relaxed);
+                p.answer_preempt();
                 wait_for_p(m, g, Some(p));
             }
             // It computes without a P. One that is idle will do.
@@ -125,7 +125,7 @@ fn wait_for_p(m: &'static M, g: &'static G, p: Option<&'static P>) {
     if let Some(p) = p {
         // A new slice.
         p.tick.store(p.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        p.preempt.store(false, Ordering::Relaxed);
+        p.answer_preempt();
     }
     STOPPED.fetch_sub(1, Ordering::Relaxed);
     g.locked_m.set(bound);

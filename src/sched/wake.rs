@@ -26,11 +26,15 @@ pub(crate) fn make_runnable(g: &'static G) {
             put_next(section.p(), g);
             wake_p();
         }
-        None => {
-            global::lock().push(g);
-            wake_p();
-        }
+        None => make_runnable_globally(g),
     }
+}
+
+/// As [`make_runnable`], without a P.
+pub(crate) fn make_runnable_globally(g: &'static G) {
+    g.set_status(Status::Runnable);
+    global::lock().push(g);
+    wake_p();
 }
 
 /// As [`make_runnable`], by an M on g0.
