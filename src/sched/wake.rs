@@ -187,6 +187,12 @@ fn give_to_somebody(p: &'static P) -> bool {
     }
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
+    // It may be the very goroutine that gave the P up, and would be again and again: whoever else is runnable needs
+    // an M that can be spared the next time. The new M looks for an idle P, finds none, and waits.
+    let wanted = !p.runq.is_empty() || global::queue_len() + global::hogs_len() != 0;
+    if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+        steward::start_spinning_m();
+    }
     give_to_its_m(p, g);
     true
 }
