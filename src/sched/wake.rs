@@ -187,10 +187,8 @@ fn give_to_somebody(p: &'static P) -> bool {
     }
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
-    // It may be the very goroutine that was just stopped, and the only M there is: then the next hand-off needs another.
-    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-        steward::start_spinning_m();
-    }
+    // Whoever else is runnable needs an M that can be spared the next time.
+    steward::start_spare_m();
     give_to_its_m(p, g);
     // For the next time: a goroutine that just gave its P up got it back.
     if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
-use super::{scope, sleep, spawn, yield_now};
+use super::{scope, sleep, spawn, yield_now, test};
 use crate::support::{LONG, eventually, panic_message};
 
 #[test]
