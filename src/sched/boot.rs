@@ -48,6 +48,8 @@ fn boot() -> Result<(), String> {
         cpus::default_procs(&limits)
     };
     procs::start(settings.max_procs.unwrap_or_else(container_limit));
+    // Out of descriptors, say: then each registration tries again and reports why.
+    let _later = crate::netpoll::init();
     if let Err(error) = thread::start("gort-steward", 128 << 10, steward::run) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }
