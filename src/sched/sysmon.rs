@@ -22,7 +22,7 @@ use super::global::{self, IDLE_PS, PROCS, SPINNING};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{poller, preempt, steward, wake};
+use super::{poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
@@ -95,7 +95,7 @@ pub(crate) fn run() {
 }
 
 fn all_idle() -> bool {
-    IDLE_PS.load(Ordering::SeqCst) >= PROCS.load(Ordering::SeqCst)
+    IDLE_PS.load(Ordering::SeqCst) >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
 }
 
 /// A goroutine that was detached from its P and may be computing by now.
