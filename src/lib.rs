@@ -7,6 +7,8 @@ mod atomic;
 mod blocking;
 pub mod chan;
 mod goroutine;
+pub mod io;
+pub mod net;
 mod netpoll;
 pub mod runtime;
 mod sched;

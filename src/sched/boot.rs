@@ -49,6 +49,8 @@ fn boot() -> Result<(), String> {
     };
     procs::start(settings.max_procs.unwrap_or_else(container_limit));
     let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
+    // Out of descriptors, say: then each registration tries again and reports why.
+    let _later = crate::netpoll::init();
     if let Err(error) = thread::start("gort-steward", 128 << 10, move || steward::run(trace)) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }

@@ -102,7 +102,11 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
         }
         p.sampler.forget();
         timer::check(p);
-        let found = next_local(m).or_else(|| take_global(p)).or_else(take_hog).or_else(|| spin(m, p));
+        let found = next_local(m)
+            .or_else(|| take_global(p))
+            .or_else(|| poll(m, p))
+            .or_else(take_hog)
+            .or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);
@@ -131,6 +135,11 @@ fn take_global(p: &'static P) -> Option<&'static G> {
         debug_assert!(fits, "room was checked");
     }
     Some(first)
+}
+
+/// One whose I/O is ready.
+fn poll(m: &'static M, p: &'static P) -> Option<&'static G> {
+    if poller::poll(p) { next_local(m) } else { None }
 }
 
 /// A goroutine whose last slice was used up. One at a time: each will want a P for long.

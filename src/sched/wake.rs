@@ -10,6 +10,7 @@ use super::g::G;
 use super::glist::GList;
 use super::global::{self, IDLE_PS, SPINNING};
 use super::p::P;
+use super::poller;
 use super::procs;
 use super::runq::BATCH;
 use super::section;
@@ -170,6 +171,8 @@ pub(crate) fn hand_off_p(p: &'static P) {
     // Work may have come while the P was neither idle nor looking.
     if global::queue_len() + global::hogs_len() != 0 {
         wake_p();
+    } else {
+        poller::ensure();
     }
 }
 
