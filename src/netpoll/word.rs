@@ -14,7 +14,6 @@
 use crate::atomic::{AtomicUsize, Ordering};
 
 const NIL: usize = 0;
-const TAG: usize = 0b11;
 const READY: usize = 0b10;
 const CLOSED: usize = 0b11;
 
@@ -35,7 +34,8 @@ impl Observed {
 }
 
 impl PollWord {
-    pub(crate) fn new() -> PollWord {
+    #[cfg(test)]
+    fn new() -> PollWord {
         PollWord(AtomicUsize::new(NIL))
     }
 

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward::Trace;
-use super::{detach, overflow, preempt, procs, section, steward, sysmon};
-use crate::sys::{cpus, env, thread};
+use super::{detach, near, overflow, preempt, procs, section, steward, sysmon};
+use crate::sys::{cpus, env, mem, thread};
 use crate::tls;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -34,6 +34,9 @@ fn boot() -> Result<(), String> {
     for warning in &settings.warnings {
         eprintln!("{warning}");
     }
+    if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
+        mem::guard_by_mprotect();
+    }
     overflow::init();
     detach::init();
     preempt::init(!settings.debug.asyncpreemptoff);
@@ -47,6 +50,7 @@ fn boot() -> Result<(), String> {
         }
         cpus::default_procs(&limits)
     };
+    near::init();
     procs::start(settings.max_procs.unwrap_or_else(container_limit));
     let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
     // Out of descriptors, say: then each registration tries again and reports why.

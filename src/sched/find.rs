@@ -74,7 +74,7 @@ fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
         return None;
     }
     let mut state = global::lock();
-    if tick / GLOBAL_EVERY % 2 == 0 {
+    if (tick / GLOBAL_EVERY).is_multiple_of(2) {
         match state.pop() {
             None => state.pop_hog(),
             found => found,

@@ -15,6 +15,7 @@ mod idle;
 pub(crate) mod lock;
 pub(crate) mod locked;
 pub(crate) mod m;
+mod near;
 pub(crate) mod note;
 mod overflow;
 pub(crate) mod p;
