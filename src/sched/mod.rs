@@ -18,6 +18,7 @@ pub(crate) mod reason;
 mod runq;
 mod schedule;
 pub(crate) mod section;
+pub(crate) mod sleep;
 pub(crate) mod spawn;
 mod status;
 mod steal;

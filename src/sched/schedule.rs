@@ -60,6 +60,8 @@ pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
             Some(Switch::Preempt) => {
                 g.set_status(Status::Runnable);
                 global::lock().push(g);
+                // This M may go on with another goroutine.
+                wake::wake_p();
                 Outcome::Next
             }
             Some(Switch::NeedP) => {

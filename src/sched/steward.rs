@@ -1,17 +1,17 @@
 //! The steward: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
 //! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
 //!
-//! At most one start is under way. It carries a spinner's token (it counts in `SPINNING`), so while it lasts
+//! At most one start is under way. It carries a spinner's token (it counts in `SLEEP`), so while it lasts
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::SLEEP;
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, schedule, section};
+use super::{find, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::sys::thread;
 
@@ -23,7 +23,7 @@ const G0_STACK: usize = 128 << 10;
 /// When the kernel refuses a thread, try again after this long, as long as work waits.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Asks for a new M. The caller's token in `SPINNING` passes to it.
+/// Asks for a new M. The caller's token in `SLEEP` passes to it.
 pub(crate) fn start_spinning_m() {
     START_M.store(true, Ordering::Release);
     WAKE.set();
@@ -38,21 +38,22 @@ pub(crate) fn run() {
             retry = start_m().err().map(|_| Instant::now() + RETRY);
         } else if retry.is_some_and(|at| at <= Instant::now()) {
             retry = None;
-            let wanted = find::work_anywhere() && IDLE_PS.load(Ordering::SeqCst) != 0;
-            if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                retry = start_m().err().map(|_| Instant::now() + RETRY);
+            // An M may have become idle meanwhile; if not, this asks us again.
+            if SLEEP.work_waits(find::work_anywhere) {
+                wake::wake_p();
             }
         }
     }
 }
 
-/// Starts an M that spins. If that fails, the token is given up: the Ms that exist carry on.
+/// Starts an M that spins. If that fails, the token is given up: the Ms that exist carry on, and `run` looks at
+/// the queues after `RETRY` (S2).
 fn start_m() -> std::io::Result<()> {
     let m = m::make();
     let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m));
     if started.is_err() {
         m.alive.store(false, Ordering::Release);
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
+        SLEEP.give_back();
     }
     started
 }
@@ -61,13 +62,9 @@ fn start_m() -> std::io::Result<()> {
 fn main(m: &'static M) {
     m.adopt_thread(thread::tid(), section::current_slot());
     m.in_runtime.set(1);
-    let p = global::lock().take_idle_p();
+    let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
     m.set_p(p);
-    if p.is_some() {
-        m.spinning.set(true);
-    } else {
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
-    }
+    m.spinning.set(p.is_some());
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.
     m.alive.store(false, Ordering::Release);

@@ -5,9 +5,11 @@
 
 use std::ptr;
 
+use super::find;
 use super::g::G;
 use super::glist::GList;
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::{self, SLEEP};
+use super::m::M;
 use super::p::P;
 use super::procs;
 use super::runq::BATCH;
@@ -76,6 +78,8 @@ fn overflow(p: &'static P, g: &'static G) {
             list.push_back(g);
             p.stats.overflows.add(1);
             global::lock().push_list(&list);
+            // Between the queues it could not be seen.
+            wake_p();
             return;
         }
         if owner.try_put(ptr::from_ref(g).cast_mut()) {
@@ -87,34 +91,43 @@ fn overflow(p: &'static P, g: &'static G) {
 /// Wakes an M for an idle P, unless somebody spins already. The work is in its queue.
 #[inline]
 pub(crate) fn wake_p() {
-    // SeqCst: after the SeqCst put of the work, before the sleeper's check of the queues (README.md).
-    if IDLE_PS.load(Ordering::SeqCst) != 0 && SPINNING.load(Ordering::SeqCst) == 0 {
+    if SLEEP.should_wake() {
         wake_p_slow();
     }
 }
 
+/// `SLEEP` said that somebody should be woken.
 #[cold]
-fn wake_p_slow() {
-    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+pub(super) fn wake_p_slow() {
+    if !SLEEP.claim() {
         return;
     }
+    match SLEEP.p_for_spinner(take_crew, find::work_anywhere) {
+        Some(Crew::Idle(m, p)) => {
+            m.spinning.set(true);
+            m.next_p.set(Some(p));
+            m.note.set();
+        }
+        // The new M inherits our token, and looks for an idle P itself.
+        Some(Crew::NoM) => steward::start_spinning_m(),
+        None => {}
+    }
+}
+
+/// Who can be sent to an idle P.
+enum Crew {
+    Idle(&'static M, &'static P),
+    /// A P is idle, but no M.
+    NoM,
+}
+
+fn take_crew() -> Option<Crew> {
     let state = global::lock();
-    let Some(p) = state.take_idle_p() else {
-        drop(state);
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
-        return;
-    };
-    let Some(m) = state.take_idle_m() else {
-        // The new M inherits our right to spin, and looks for an idle P itself.
-        state.put_idle_p(p);
-        drop(state);
-        steward::start_spinning_m();
-        return;
-    };
-    drop(state);
-    m.spinning.set(true);
-    m.next_p.set(Some(p));
-    m.note.set();
+    if !state.has_idle_p() {
+        return None;
+    }
+    let Some(m) = state.take_idle_m() else { return Some(Crew::NoM) };
+    state.take_idle_p().map(|p| Crew::Idle(m, p))
 }
 
 /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
@@ -132,8 +145,7 @@ pub(crate) fn hand_off_p(p: &'static P) {
     }
     state.put_idle_p(p);
     drop(state);
-    // Work may have come while the P was neither idle nor looking.
-    if global::queue_len() != 0 {
+    if SLEEP.work_waits(find::work_anywhere) {
         wake_p();
     }
 }
