@@ -2,7 +2,7 @@
 //! of this name over loom's types, so each file is model-checked as it is, without conditional code.
 
 pub(crate) use crossbeam_utils::CachePadded;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// Slots of a P's run queue. A power of two; the loom models shrink it.
 pub(crate) const RUNQ_SIZE: usize = 256;

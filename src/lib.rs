@@ -2,13 +2,23 @@
 
 #![allow(dead_code)]
 
+pub mod alloc;
 mod atomic;
+mod blocking;
+pub mod chan;
 mod goroutine;
+mod netpoll;
 pub mod runtime;
 mod sched;
 mod stack;
+pub mod sync;
 mod sys;
+pub mod time;
+mod timer;
 mod tls;
+
+pub use blocking::{blocking, checkpoint};
+pub use time::sleep;
 
 pub use goroutine::{
     Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,

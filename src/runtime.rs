@@ -22,6 +22,7 @@ pub fn max_procs() -> usize {
 /// ```
 pub fn set_max_procs(n: usize) -> usize {
     boot::ensure();
+    procs::choose();
     procs::set(n)
 }
 

@@ -1,6 +1,7 @@
 //! Procedural macros of gort. Use them through the `gort` crate, which re-exports them.
 
 mod entry;
+mod select;
 
 use proc_macro::TokenStream;
 
@@ -52,4 +53,12 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     entry::test(args.into(), item.into()).into()
+}
+
+/// The expansion of `gort::chan::select!` and `select_biased!`: the path of the gort crate, whether the select is
+/// biased, and the cases.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __select(input: TokenStream) -> TokenStream {
+    select::expand(input.into()).unwrap_or_else(|err| err.to_compile_error()).into()
 }

@@ -36,6 +36,7 @@ run! {
         a_spinner_that_gives_up_sees_the_global_queue
         a_thread_start_counts_as_a_spinner
         a_waker_without_a_p_looks_before_it_gives_the_token_up
+        a_yielding_goroutine_is_seen
         an_m_that_may_not_spin_sees_what_the_spinner_leaves
         everything_runs
         work_on_its_way_from_the_global_queue_is_seen;

@@ -53,7 +53,8 @@ impl Builder {
     ) -> io::Result<(Spec, Option<Arc<str>>)> {
         let class = match self.stack_size {
             Some(bytes) => SizeClass::for_stack(bytes)?,
-            None => SizeClass::DEFAULT,
+            None if private_tls => SizeClass::DEFAULT,
+            None => SizeClass::SMALL,
         };
         Ok((Spec { class, private_tls, site }, self.name.map(Arc::from)))
     }
@@ -94,7 +95,7 @@ impl Builder {
     }
 
     /// Starts a goroutine that uses the thread-local storage of whatever OS thread it runs on: faster to
-    /// switch to and smaller, but no longer a thread to its code.
+    /// switch to and smaller, but no longer a thread to its code. Its default stack is 64 KiB of address space.
     ///
     /// # Errors
     /// As [`spawn`](Builder::spawn).

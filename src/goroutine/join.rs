@@ -12,7 +12,7 @@ use super::joinword::JoinWord;
 use super::scope::ScopeData;
 use crate::sched::g::Info;
 use crate::sched::reason::WaitReason;
-use crate::sched::spawn::{self, Body, Spec};
+use crate::sched::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
 use crate::sched::throw;
 use crate::sched::waiter::{Waiter, park};
 
@@ -57,10 +57,12 @@ struct Work<F, T> {
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     fn run(&mut self) {
         let Some(f) = self.f.take() else { return };
-        let result = catch_unwind(AssertUnwindSafe(f));
         // SAFETY: the joiner reads only after `finish`.
         let place = unsafe { &mut *self.packet.result.get() };
-        *place = Some(result);
+        // A large result is written to its place at once: the stack may not have room for copies.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| *place = Some(Ok(f())))) {
+            *place = Some(Err(payload));
+        }
         // Nobody will ask for it: drop it while the thread-locals are still there. A panic in a scope is
         // remembered by the packet's own drop.
         if Arc::strong_count(&self.packet) == 1 && self.packet.scope.is_none() {
@@ -68,10 +70,12 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
         }
     }
 
-    fn finish(self) {
+    fn finish(self) -> bool {
         if let Some(joiner) = self.packet.join.finish() {
             Waiter::from_word(joiner).ready();
         }
+        // If the handle is gone, the result is dropped here.
+        Arc::into_inner(self.packet).is_some()
     }
 }
 
@@ -79,7 +83,28 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
 ///
 /// # Safety
 /// As `sched::spawn::launch`: what `f` and `T` borrow outlives the goroutine, and the packet.
-pub(super) unsafe fn start<F, T>(
+pub(super) unsafe fn start<'f, F, T>(
+    spec: &Spec,
+    name: Option<Arc<str>>,
+    scope: Option<Arc<ScopeData>>,
+    f: F,
+) -> io::Result<JoinInner<T>>
+where
+    F: FnOnce() -> T + 'f,
+    T: 'f,
+{
+    // A large closure goes to the heap before anything else, and is called there: each copy on the way
+    // would take its size from the stacks of both goroutines.
+    if size_of::<Work<F, T>>() > INLINE_BODY || align_of::<F>() > INLINE_ALIGN {
+        let f: Box<dyn FnOnce() -> T + 'f> = Box::new(f);
+        // SAFETY: passed on.
+        return unsafe { start_small(spec, name, scope, f) };
+    }
+    // SAFETY: passed on.
+    unsafe { start_small(spec, name, scope, f) }
+}
+
+unsafe fn start_small<F, T>(
     spec: &Spec,
     name: Option<Arc<str>>,
     scope: Option<Arc<ScopeData>>,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{procs, section, steward};
+use super::{detach, overflow, preempt, procs, section, steward, sysmon};
 use crate::sys::{cpus, env, thread};
 use crate::tls;
 
@@ -34,9 +34,25 @@ fn boot() -> Result<(), String> {
     for warning in &settings.warnings {
         eprintln!("gort: {warning}");
     }
-    procs::start(settings.max_procs.unwrap_or_else(|| cpus::default_procs(&cpus::read())));
+    overflow::init();
+    detach::init();
+    preempt::init(!settings.debug.asyncpreemptoff);
+    if settings.max_procs.is_some() || !settings.debug.updatemaxprocs {
+        procs::choose();
+    }
+    let container_limit = || {
+        let mut limits = cpus::read();
+        if !settings.debug.containermaxprocs {
+            limits.quota = None;
+        }
+        cpus::default_procs(&limits)
+    };
+    procs::start(settings.max_procs.unwrap_or_else(container_limit));
     if let Err(error) = thread::start("gort-steward", 128 << 10, steward::run) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
+    }
+    if let Err(error) = thread::start("gort-sysmon", 128 << 10, sysmon::run) {
+        super::throw("boot", format_args!("could not start the runtime's second thread: {error}"));
     }
     private_tls
 }

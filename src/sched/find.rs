@@ -8,14 +8,18 @@ use super::global::{self, PROCS, SLEEP};
 use super::idle;
 use super::m::M;
 use super::p::{self, P};
-use super::{procs, steal, wake};
+use super::{poller, prefetch, procs, steal, wake};
 use crate::atomic::Ordering;
+use crate::timer;
 
 /// The global queue comes first at every such tick, so that two goroutines that keep waking each other cannot
 /// keep the rest away.
 const GLOBAL_EVERY: u32 = 61;
 /// For the same reason `runnext` may win over the ring so many times in a row.
 const NEXT_STREAK: u32 = 61;
+
+/// While goroutines come and go quickly, the clock is read only at every such tick.
+const TIMERS_EVERY: u32 = 8;
 
 /// The next goroutine of this M's own P.
 #[inline]
@@ -30,10 +34,12 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
         }
     }
     if tick % GLOBAL_EVERY == 0
-        && global::queue_len() != 0
-        && let Some(g) = global::lock().pop()
+        && let Some(g) = take_global_for_fairness(tick)
     {
         return Some(g);
+    }
+    if tick % TIMERS_EVERY == 0 {
+        timer::check(p);
     }
     // SAFETY: this M owns the P.
     let owner = unsafe { p.runq.owner() };
@@ -48,9 +54,32 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     }
     p.next_streak.set(0);
     let g = owner.take();
+    if let Some(soon) = owner.peek_if_long() {
+        prefetch::to_be_run(soon);
+    }
     let g = if g.is_null() { owner.take_next() } else { g };
     // SAFETY: as above.
     unsafe { g.as_ref() }
+}
+
+/// The oldest of the global queue and of the hogs, in turn.
+#[cold]
+fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
+    if global::queue_len() + global::hogs_len() == 0 {
+        return None;
+    }
+    let mut state = global::lock();
+    if tick / GLOBAL_EVERY % 2 == 0 {
+        match state.pop() {
+            None => state.pop_hog(),
+            found => found,
+        }
+    } else {
+        match state.pop_hog() {
+            None => state.pop(),
+            found => found,
+        }
+    }
 }
 
 /// A goroutine from anywhere; stops the M when there is none. `None`: the thread shall end.
@@ -66,12 +95,16 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
             procs::give_up_retired_p(m, p);
             continue;
         }
-        let found = next_local(m).or_else(|| take_global(p)).or_else(|| spin(m, p));
+        timer::check(p);
+        let found = next_local(m).or_else(|| take_global(p)).or_else(take_hog).or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);
         }
         give_up_idle_p(m, p);
+        if m.p().is_none() {
+            poller::wait(m);
+        }
     }
 }
 
@@ -82,13 +115,21 @@ fn take_global(p: &'static P) -> Option<&'static G> {
     }
     // SAFETY: the caller owns the P.
     let owner = unsafe { p.runq.owner() };
-    let state = global::lock();
+    let mut state = global::lock();
     let share = state.len() / PROCS.load(Ordering::Relaxed).max(1) as usize + 1;
     let share = share.min(owner.room() / 2);
     state.pop_share(share, |g| {
         let fits = owner.try_put(std::ptr::from_ref(g).cast_mut());
         debug_assert!(fits, "room was checked");
     })
+}
+
+/// A goroutine whose last slice was used up. One at a time: each will want a P for long.
+fn take_hog() -> Option<&'static G> {
+    if global::hogs_len() == 0 {
+        return None;
+    }
+    global::lock().pop_hog()
 }
 
 /// Steals, if not too many do so already.
@@ -100,7 +141,10 @@ fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
         m.spinning.set(true);
         p.stats.spins.add(1);
     }
-    steal::steal(m, p)
+    steal::steal(m, p).or_else(|| {
+        steal::run_timers_of_others(p);
+        next_local(m)
+    })
 }
 
 /// A spinner that found work makes room for the next spinner: there may be more.
@@ -114,7 +158,7 @@ fn stop_spinning_with_work(m: &'static M) {
 /// work meanwhile saw no idle P, or saw this M spin, and woke nobody.
 fn give_up_idle_p(m: &'static M, p: &'static P) {
     let state = global::lock();
-    if state.len() != 0 || p.retired.load(Ordering::Relaxed) {
+    if !state.is_empty() || p.retired.load(Ordering::Relaxed) {
         return;
     }
     m.set_p(None);
@@ -134,5 +178,6 @@ pub(crate) fn take_idle_p() -> Option<&'static P> {
 /// Whether some queue holds a goroutine. All loads SeqCst; see README.md.
 pub(crate) fn work_anywhere() -> bool {
     global::queue_len() != 0
+        || global::hogs_len() != 0
         || (0..PROCS.load(Ordering::SeqCst) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
 }

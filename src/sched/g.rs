@@ -23,21 +23,18 @@
 //!   `status` are atomic and may be read by anybody.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-use corosensei::stack::{Stack, StackPointer};
-use corosensei::{Coroutine, Yielder};
 
 use super::m::M;
 use super::parkword::ParkWord;
 use super::reason::WaitReason;
 use super::status::Status;
 
-/// Why a goroutine switched to g0.
+/// Why a goroutine stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Switch {
     /// It waits: see the park word.
@@ -48,24 +45,8 @@ pub(crate) enum Switch {
     NeedP,
     /// Its slice is over: it goes to the global queue.
     Preempt,
-}
-
-pub(crate) type Context = Coroutine<(), Switch, (), SlotStack>;
-
-/// The part of a slot below its G.
-pub(crate) struct SlotStack(pub(crate) &'static G);
-
-// SAFETY: base and limit bound the slot's stack, with a guard page at the limit.
-unsafe impl Stack for SlotStack {
-    #[inline]
-    fn base(&self) -> StackPointer {
-        StackPointer::new(ptr::from_ref(self.0) as usize).expect("a reference is not null")
-    }
-
-    #[inline]
-    fn limit(&self) -> StackPointer {
-        StackPointer::new(self.0.slot_start).expect("slots do not start at address 0")
-    }
+    /// It has ended.
+    End,
 }
 
 /// What is said about a goroutine in reports; lives in the join packet.
@@ -74,6 +55,7 @@ pub(crate) struct Info {
     pub(crate) name: Option<Arc<str>>,
 }
 
+/// Two cache lines: the first is what every switch touches.
 #[repr(C, align(64))]
 pub(crate) struct G {
     pub(crate) park: ParkWord,
@@ -81,33 +63,37 @@ pub(crate) struct G {
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: Cell<usize>,
-    pub(crate) context: UnsafeCell<Option<Context>>,
-    yielder: Cell<*const Yielder<(), Switch>>,
+    /// Its stack pointer while it does not run.
+    pub(crate) context: Cell<usize>,
     /// The next G in whatever list it is in.
     pub(crate) link: Cell<*const G>,
+    /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
+    pub(crate) locked_m: Cell<Option<&'static M>>,
+    /// The thread id that its TLS block has.
+    pub(crate) tid: Cell<u32>,
+    /// Nesting of lock_os_thread.
+    pub(crate) lock_count: Cell<u32>,
+    /// Its stack was shrunk since it last ran.
+    pub(crate) shrunk: Cell<bool>,
+    /// Inside `gort::blocking`.
+    pub(crate) blocking: Cell<bool>,
+    /// Its TLS block has been made; it has to be rebuilt before its next use.
+    pub(crate) block_made: Cell<bool>,
+    pub(crate) block_stale: Cell<bool>,
+    wait_reason: AtomicU8,
+    slot_bits: u8,
 
     pub(crate) id: AtomicU64,
     pub(crate) site: Cell<Option<&'static Location<'static>>>,
     /// The join packet's [`Info`], as long as the goroutine lives.
     pub(crate) info: AtomicPtr<Info>,
     pub(crate) parent: Cell<u64>,
-    pub(crate) wait_reason: AtomicU8,
     pub(crate) wait_object: AtomicUsize,
-    /// Coarse clock tick at which it parked.
+    /// The trimmer's pass during which it parked.
     pub(crate) parked_at: AtomicU64,
-    /// Its stack was shrunk since it parked.
-    pub(crate) shrunk: Cell<bool>,
-    /// Nesting of lock_os_thread; the M it is bound to.
-    pub(crate) lock_count: Cell<u32>,
-    pub(crate) locked_m: Cell<Option<&'static M>>,
-
-    slot_start: usize,
-    slot_size: usize,
-    /// Thread pointer of the slot's TLS block, and whether the block has been made.
+    /// Thread pointer of the slot's TLS block.
     pub(crate) block: usize,
-    pub(crate) block_made: Cell<bool>,
-    /// The block has to be rebuilt before its next use.
-    pub(crate) block_stale: Cell<bool>,
+    slot_start: AtomicUsize,
 }
 
 // SAFETY: see G2 and G3: the cells are owned by one thread at a time.
@@ -122,25 +108,41 @@ impl G {
             status: AtomicU32::new(Status::Dead as u32),
             m: AtomicPtr::new(ptr::null_mut()),
             tp: Cell::new(0),
-            context: UnsafeCell::new(None),
-            yielder: Cell::new(ptr::null()),
+            context: Cell::new(0),
             link: Cell::new(ptr::null()),
+            locked_m: Cell::new(None),
+            tid: Cell::new(0),
+            lock_count: Cell::new(0),
+            shrunk: Cell::new(false),
+            blocking: Cell::new(false),
+            block_made: Cell::new(false),
+            block_stale: Cell::new(false),
+            wait_reason: AtomicU8::new(0),
+            slot_bits: slot_size.trailing_zeros() as u8,
             id: AtomicU64::new(0),
             site: Cell::new(None),
             info: AtomicPtr::new(ptr::null_mut()),
             parent: Cell::new(0),
-            wait_reason: AtomicU8::new(0),
             wait_object: AtomicUsize::new(0),
             parked_at: AtomicU64::new(0),
-            shrunk: Cell::new(false),
-            lock_count: Cell::new(0),
-            locked_m: Cell::new(None),
-            slot_start,
-            slot_size,
             block,
-            block_made: Cell::new(false),
-            block_stale: Cell::new(false),
+            slot_start: AtomicUsize::new(slot_start),
         }
+    }
+
+    /// The lowest address of the slot: 0 while nobody has written a G here.
+    pub(crate) fn slot_start(&self) -> usize {
+        self.slot_start.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn slot_size(&self) -> usize {
+        1 << self.slot_bits
+    }
+
+    pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, pass: u64) {
+        self.wait_reason.store(reason as u8, Ordering::Relaxed);
+        self.wait_object.store(object, Ordering::Relaxed);
+        self.parked_at.store(pass, Ordering::Relaxed);
     }
 
     #[inline]
@@ -171,37 +173,15 @@ impl G {
         self.id.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn slot_start(&self) -> usize {
-        self.slot_start
-    }
-
-    pub(crate) fn slot_size(&self) -> usize {
-        self.slot_size
-    }
-
     pub(crate) fn wait_reason(&self) -> WaitReason {
         WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn set_yielder(&self, yielder: &Yielder<(), Switch>) {
-        self.yielder.set(yielder);
-    }
-
-    /// Switches from the goroutine to its M's g0. Returns when some M switches back.
-    ///
-    /// # Safety
-    /// Called by the goroutine itself, inside a runtime section (see `section.rs`).
-    #[inline]
-    pub(crate) unsafe fn switch_to_g0(&self, why: Switch) {
-        // SAFETY: the yielder lives at the base of this goroutine's stack as long as the goroutine does.
-        unsafe { (*self.yielder.get()).suspend(why) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_g_leaves_most_of_its_page_to_tls_and_stack() {
-        assert!(std::mem::size_of::<super::G>() <= 256, "{}", std::mem::size_of::<super::G>());
+    fn a_g_has_two_cache_lines() {
+        assert_eq!(std::mem::size_of::<super::G>(), 128);
     }
 }

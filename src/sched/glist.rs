@@ -55,6 +55,22 @@ impl GList {
         Some(g)
     }
 
+    /// Looks at each.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(&'static G)) {
+        let mut next = self.head.get();
+        // SAFETY: Gs are never unmapped, and those in the list are ours.
+        while let Some(g) = unsafe { next.as_ref() } {
+            f(g);
+            next = g.link.get();
+        }
+    }
+
+    /// Moves all of `other` to the front of this list.
+    pub(crate) fn prepend(&self, other: &GList) {
+        other.append(self);
+        self.append(other);
+    }
+
     /// Moves all of `other` to the end of this list.
     pub(crate) fn append(&self, other: &GList) {
         if other.head.get().is_null() {

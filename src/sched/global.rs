@@ -1,21 +1,29 @@
 //! What all Ms share: the global run queue, the idle Ps and Ms, and the counts of the sleep/wake protocol.
 //!
-//! `State` is behind one lock, as in Go. Its length and `SLEEP` are read without the lock by whoever makes work
-//! (`wake.rs`) and by whoever is about to sleep (`find.rs`); README.md argues why no wake-up is lost.
+//! `State` is behind one lock, as in Go. The lengths of its queues and `SLEEP` are read without the lock by whoever
+//! makes work (`wake.rs`) and by whoever is about to sleep (`find.rs`); README.md argues why no wake-up is lost.
 
 use std::cell::Cell;
 
 use super::g::G;
+use super::gdeque::GDeque;
 use super::glist::GList;
 use super::lock::{Guard, Lock};
 use super::m::M;
 use super::p::{MAX_PROCS, P};
 use super::sleep::Sleep;
+use super::sysmon;
 use crate::atomic::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
-    queue: GList,
+    queue: GDeque,
+    /// Runnable goroutines that were stopped because their slice was over. They come after all others.
+    hogs: GDeque,
+    /// Those of them whose own M waits for them: stopped by a signal, or bound to their thread.
+    waited_for: GDeque,
+    /// Which of these two lists is next.
+    turn: Cell<bool>,
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
@@ -25,14 +33,18 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
-    queue: GList::new(),
+    queue: GDeque::new(),
+    hogs: GDeque::new(),
+    waited_for: GDeque::new(),
+    turn: Cell::new(false),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
     idle_m_count: Cell::new(0),
 }));
 
-/// Length of the global queue. SeqCst where the sleep/wake protocol reads it.
+/// Lengths of the two global queues. SeqCst where the sleep/wake protocol reads them.
 static QUEUE_LEN: AtomicU32 = AtomicU32::new(0);
+static HOGS_LEN: AtomicU32 = AtomicU32::new(0);
 /// Who sleeps and who spins.
 pub(crate) static SLEEP: Sleep = Sleep::new(AtomicU32::new(0), AtomicU32::new(0));
 /// GOMAXPROCS.
@@ -51,6 +63,12 @@ pub(crate) fn queue_len() -> u32 {
     QUEUE_LEN.load(Ordering::SeqCst)
 }
 
+/// How many goroutines whose slice was over wait, at some moment.
+#[inline]
+pub(crate) fn hogs_len() -> u32 {
+    HOGS_LEN.load(Ordering::SeqCst)
+}
+
 /// Whether that P was idle at some moment.
 #[inline]
 pub(crate) fn is_idle(p: usize) -> bool {
@@ -59,18 +77,32 @@ pub(crate) fn is_idle(p: usize) -> bool {
 
 impl State {
     /// Appends to the global queue.
-    pub(crate) fn push(&self, g: &'static G) {
+    pub(crate) fn push(&mut self, g: &'static G) {
         self.queue.push_back(g);
         self.publish_len();
     }
 
     /// Appends a whole list.
-    pub(crate) fn push_list(&self, list: &GList) {
-        self.queue.append(list);
+    pub(crate) fn push_list(&mut self, list: &GList) {
+        while let Some(g) = list.pop_front() {
+            self.queue.push_back(g);
+        }
         self.publish_len();
     }
 
-    pub(crate) fn pop(&self) -> Option<&'static G> {
+    /// Appends goroutines that a run queue held.
+    ///
+    /// # Safety
+    /// The pointers are Gs, and the caller owns them.
+    pub(crate) unsafe fn push_batch(&mut self, batch: &[*mut G]) {
+        for g in batch {
+            // SAFETY: the caller's promise.
+            self.queue.push_back(unsafe { &**g });
+        }
+        self.publish_len();
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<&'static G> {
         let g = self.queue.pop_front();
         self.publish_len();
         g
@@ -79,7 +111,7 @@ impl State {
     /// Takes up to `count` at once: returns the first and gives the others to `each`, which puts them into a
     /// run queue. The length is published last, so that whoever finds the global queue empty without the
     /// lock finds them there.
-    pub(crate) fn pop_share(&self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
+    pub(crate) fn pop_share(&mut self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
         let first = self.queue.pop_front()?;
         for _ in 1..count {
             let Some(g) = self.queue.pop_front() else { break };
@@ -91,6 +123,40 @@ impl State {
 
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Appends a goroutine whose slice is over.
+    pub(crate) fn push_hog(&mut self, g: &'static G) {
+        let list = if g.locked_m.get().is_some() { &mut self.waited_for } else { &mut self.hogs };
+        list.push_back(g);
+        self.publish_hogs_len();
+    }
+
+    pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
+        let turn = self.turn.replace(!self.turn.get());
+        let (first, second) = if turn {
+            (&mut self.hogs, &mut self.waited_for)
+        } else {
+            (&mut self.waited_for, &mut self.hogs)
+        };
+        let g = first.pop_front().or_else(|| second.pop_front());
+        self.publish_hogs_len();
+        g
+    }
+
+    /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P.
+    pub(crate) fn pop_waited_for(&mut self) -> Option<&'static G> {
+        let g = self.waited_for.pop_front();
+        self.publish_hogs_len();
+        g
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.len() + self.hogs.len() + self.waited_for.len() == 0
+    }
+
+    fn publish_hogs_len(&self) {
+        HOGS_LEN.store((self.hogs.len() + self.waited_for.len()) as u32, Ordering::SeqCst);
     }
 
     fn publish_len(&self) {
@@ -114,6 +180,7 @@ impl State {
         let p = self.idle_ps.get()?;
         self.idle_ps.set(p.link.take());
         self.no_longer_idle(p);
+        sysmon::wake_if_asleep();
         Some(p)
     }
 

@@ -4,9 +4,7 @@
 //! M picks the goroutine from a queue, it hands its own P to the bound M and stops itself.
 
 use super::g::G;
-use super::idle;
 use super::m::M;
-use super::schedule::Outcome;
 use super::section;
 use super::wake;
 
@@ -52,11 +50,9 @@ pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
 }
 
 /// On another M, which took the bound goroutine from a queue: gives its P to the bound M.
-pub(crate) fn start_locked_m(m: &'static M, owner: &'static M) -> Outcome {
-    m.use_own_tls();
+pub(crate) fn start_locked_m(m: &'static M, owner: &'static M) {
     let p = m.p();
     m.set_p(None);
     owner.next_p.set(p);
     owner.note.set();
-    if idle::stop_m(m) { Outcome::Next } else { Outcome::EndThread }
 }

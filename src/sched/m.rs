@@ -2,14 +2,15 @@
 //!
 //! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then whoever took it off the idle list
 //!   (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the Note.
-//! - M2. While `in_runtime` is not 0 no signal handler takes the P away or stops the goroutine.
+//! - M2. While `in_runtime` is not 0 neither sysmon nor a signal handler takes the P away (`detach.rs`).
 //! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
 
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use super::g::G;
+use super::g::{G, Switch};
+use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
 use crate::tls;
@@ -17,16 +18,31 @@ use crate::tls;
 pub(crate) struct M {
     pub(crate) id: u32,
     /// How deep this M's thread is inside the runtime (M2).
-    pub(crate) in_runtime: Cell<u32>,
+    pub(crate) in_runtime: Depth,
     p: AtomicPtr<P>,
     current: AtomicPtr<G>,
     /// The thread's own thread pointer, and the one that is in the register now.
     own_tp: Cell<usize>,
     tp: Cell<usize>,
-    pub(crate) tid: Cell<u32>,
+    tid: AtomicU32,
     /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
     pub(crate) current_slot: Cell<*const Cell<*const G>>,
     pub(crate) random: Cell<u64>,
+    /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
+    pub(crate) g0: Cell<usize>,
+    pub(crate) why: Cell<Switch>,
+    /// The goroutine that ran before and is to be dealt with after a direct switch (see `schedule.rs`).
+    pub(crate) stopped: Cell<Option<&'static G>>,
+    /// The goroutine that stopped is to run on at once.
+    pub(crate) go_on: Cell<bool>,
+    /// The P that it left in `Syscall` when it entered a blocking call.
+    pub(crate) syscall_p: Cell<Option<&'static P>>,
+    /// Held by sysmon while it tries to take the P away.
+    pub(crate) detaching: RawLock,
+    /// sysmon's: the CPU time of its thread when it was first seen without a P, or 0.
+    pub(crate) cpu_when_detached: Cell<u64>,
+    /// A signal is on its way to it.
+    pub(crate) signalled: AtomicBool,
 
     pub(crate) spinning: Cell<bool>,
     pub(crate) note: Note,
@@ -42,6 +58,21 @@ pub(crate) struct M {
     next_made: Cell<Option<&'static M>>,
 }
 
+/// A count that only the M's own thread changes, and that sysmon reads.
+pub(crate) struct Depth(AtomicU32);
+
+impl Depth {
+    #[inline]
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, depth: u32) {
+        self.0.store(depth, Ordering::Relaxed);
+    }
+}
+
 // SAFETY: see M1.
 unsafe impl Sync for M {}
 
@@ -49,14 +80,22 @@ impl M {
     fn new(id: u32) -> M {
         M {
             id,
-            in_runtime: Cell::new(1),
+            in_runtime: Depth(AtomicU32::new(1)),
             p: AtomicPtr::new(ptr::null_mut()),
             current: AtomicPtr::new(ptr::null_mut()),
             own_tp: Cell::new(0),
             tp: Cell::new(0),
-            tid: Cell::new(0),
+            tid: AtomicU32::new(0),
             current_slot: Cell::new(ptr::null()),
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+            g0: Cell::new(0),
+            why: Cell::new(Switch::Park),
+            stopped: Cell::new(None),
+            go_on: Cell::new(false),
+            syscall_p: Cell::new(None),
+            detaching: RawLock::new(),
+            cpu_when_detached: Cell::new(0),
+            signalled: AtomicBool::new(false),
             spinning: Cell::new(false),
             note: Note::new(),
             next_p: Cell::new(None),
@@ -76,8 +115,17 @@ impl M {
     }
 
     #[inline]
-    pub(crate) fn set_p(&self, p: Option<&'static P>) {
+    pub(crate) fn set_p(&'static self, p: Option<&'static P>) {
+        if let Some(p) = p {
+            p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+        }
         self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// For sysmon: takes `p` away if the M has it.
+    pub(crate) fn take_p_if(&self, p: &'static P) -> bool {
+        let p = ptr::from_ref(p).cast_mut();
+        self.p.compare_exchange(p, ptr::null_mut(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     /// The goroutine that runs on it.
@@ -96,8 +144,14 @@ impl M {
     pub(crate) fn adopt_thread(&self, tid: u32, current_slot: *const Cell<*const G>) {
         self.own_tp.set(tls::current());
         self.tp.set(tls::current());
-        self.tid.set(tid);
+        self.tid.store(tid, Ordering::Relaxed);
         self.current_slot.set(current_slot);
+    }
+
+    /// The kernel's id of its thread.
+    #[inline]
+    pub(crate) fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
     }
 
     /// Puts the thread pointer where `g` needs it.
@@ -108,9 +162,10 @@ impl M {
         if block == 0 {
             // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
             unsafe { (*self.current_slot.get()).set(g) };
-        } else {
+        } else if g.tid.get() != self.tid() {
+            g.tid.set(self.tid());
             // SAFETY: we own g, so nobody else runs on its block.
-            unsafe { tls::block::set_tid(block, self.tid.get()) };
+            unsafe { tls::block::set_tid(block, self.tid()) };
         }
         if tp != self.tp.get() {
             self.tp.set(tp);
@@ -119,16 +174,12 @@ impl M {
         }
     }
 
-    /// After a shared-TLS goroutine left: the thread's own `CURRENT` is null again.
-    #[inline]
-    pub(crate) fn forget_current(&self) {
-        // SAFETY: as in `use_tls_of`.
-        unsafe { (*self.current_slot.get()).set(ptr::null()) };
-    }
-
     /// Puts the thread pointer back to the thread's own: before anything on g0 that may touch TLS.
     #[inline]
     pub(crate) fn use_own_tls(&self) {
+        // A shared-TLS goroutine may have been here: on g0 there is no current goroutine.
+        // SAFETY: as in `use_tls_of`.
+        unsafe { (*self.current_slot.get()).set(ptr::null()) };
         if self.tp.get() != self.own_tp.get() {
             self.tp.set(self.own_tp.get());
             // SAFETY: this thread's own thread pointer.

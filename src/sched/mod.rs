@@ -1,8 +1,11 @@
 //! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
 pub(crate) mod boot;
+mod context;
+mod detach;
 mod find;
 pub(crate) mod g;
+pub(crate) mod gdeque;
 pub(crate) mod glist;
 pub(crate) mod global;
 mod idle;
@@ -10,9 +13,13 @@ pub(crate) mod lock;
 pub(crate) mod locked;
 pub(crate) mod m;
 pub(crate) mod note;
+mod overflow;
 pub(crate) mod p;
 pub(crate) mod park;
 mod parkword;
+pub(crate) mod poller;
+pub(crate) mod preempt;
+pub(crate) mod prefetch;
 pub(crate) mod procs;
 pub(crate) mod reason;
 mod runq;
@@ -23,8 +30,10 @@ pub(crate) mod spawn;
 mod status;
 mod steal;
 mod steward;
+pub(crate) mod syscall;
+mod sysmon;
 pub(crate) mod waiter;
-mod wake;
+pub(crate) mod wake;
 
 /// A runtime bug: says where and what, and aborts.
 #[cold]

@@ -6,14 +6,17 @@
 //! - P2. An idle P's run queue is empty.
 //! - P3. Ps are never freed: shrinking GOMAXPROCS retires them, growing takes them back.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
 use super::g::G;
-use super::glist::GList;
+use super::gdeque::GDeque;
+use super::lock::Lock;
+use super::m::M;
 use super::runq::RunQueue;
+use crate::timer::{Heap, NEVER};
 
 /// The most Ps there can be.
 pub(crate) const MAX_PROCS: usize = 1024;
@@ -21,6 +24,12 @@ pub(crate) const MAX_PROCS: usize = 1024;
 pub(crate) struct P {
     pub(crate) id: u32,
     pub(crate) runq: CachePadded<RunQueue<G>>,
+    /// The M that has it or had it last.
+    pub(crate) m: AtomicPtr<M>,
+    /// Its M is in a blocking call: whoever swaps this to false owns the P.
+    pub(crate) in_syscall: AtomicBool,
+    /// Counts entries into blocking calls.
+    pub(crate) syscall_tick: AtomicU32,
     /// Raised by others: the running goroutine should let go at its next runtime call.
     pub(crate) preempt: AtomicBool,
     /// GOMAXPROCS shrank: the owner must give this P up for good.
@@ -29,12 +38,15 @@ pub(crate) struct P {
     pub(crate) tick: AtomicU32,
     /// How many times in a row runnext won over the ring.
     pub(crate) next_streak: Cell<u32>,
-    /// Dead goroutines of the default size, ready for reuse.
-    pub(crate) dead: GList,
+    /// Dead goroutines of the two common sizes, ready for reuse.
+    pub(crate) dead: [UnsafeCell<GDeque>; 2],
     /// Ids that this P may give to new goroutines: the next one and the end.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
     pub(crate) link: Cell<Option<&'static P>>,
+    pub(crate) timers: Lock<Heap>,
+    /// The earliest time in `timers` (see timer/mod.rs, T2).
+    pub(crate) next_timer: AtomicU64,
     pub(crate) stats: Stats,
 }
 
@@ -53,6 +65,9 @@ pub(crate) struct Stats {
     pub(crate) spins: Counter,
     pub(crate) overflows: Counter,
     pub(crate) hand_offs: Counter,
+    pub(crate) syscalls: Counter,
+    pub(crate) preempted: Counter,
+    pub(crate) preempted_by_signal: Counter,
 }
 
 /// A count with one writer at a time.
@@ -75,15 +90,34 @@ impl P {
         P {
             id,
             runq: CachePadded::new(RunQueue::new()),
+            m: AtomicPtr::new(std::ptr::null_mut()),
+            in_syscall: AtomicBool::new(false),
+            syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
-            dead: GList::new(),
+            dead: [const { UnsafeCell::new(GDeque::new()) }; 2],
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
+            timers: Lock::new(Heap::new()),
+            next_timer: AtomicU64::new(NEVER),
             stats: Stats::default(),
         }
+    }
+}
+
+impl P {
+    /// Takes the P from an M that is in a blocking call. Acquire and Release: ownership passes.
+    pub(crate) fn take_from_syscall(&self) -> bool {
+        self.in_syscall.load(Ordering::Relaxed)
+            && self.in_syscall.compare_exchange(true, false, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The M that has it or had it last.
+    pub(crate) fn m(&self) -> Option<&'static M> {
+        // SAFETY: Ms are never freed.
+        unsafe { self.m.load(Ordering::Relaxed).as_ref() }
     }
 }
 

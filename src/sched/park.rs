@@ -1,22 +1,24 @@
 //! Stopping the calling goroutine.
 
+use std::ptr;
 use std::time::Instant;
 
 use super::g::{G, Switch};
 use super::reason::WaitReason;
 use super::section;
-use super::waiter::Wait;
+use super::waiter::{TIMED_OUT, Wait, Waiter};
 use crate::atomic::Ordering;
+use crate::stack::trim;
+use crate::timer::{self, Fire, NEVER, Timer};
 
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
 #[inline]
 pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
-    let section = section::enter_as(g);
+    let section = section::enter_outermost(g);
     if g.park.take_notification() {
         return;
     }
-    g.wait_reason.store(reason as u8, Ordering::Relaxed);
-    g.wait_object.store(object, Ordering::Relaxed);
+    g.set_wait(reason, object, trim::PASS.load(Ordering::Relaxed));
     section.switch(Switch::Park);
 }
 
@@ -28,14 +30,54 @@ pub(crate) fn park_goroutine_until(
     deadline: Instant,
     wait: &Wait,
 ) {
-    let _ = (deadline, wait);
+    let when = timer::nanos_at(deadline);
+    if when == NEVER {
+        return park_goroutine(g, reason, object);
+    }
+    let timer = Timer::new(time_out, ptr::from_ref(wait).cast());
+    let section = section::enter_as(g);
+    // SAFETY: the timer lives here until `stop` has returned.
+    unsafe { timer::start(&section, &timer, when) };
+    drop(section);
     park_goroutine(g, reason, object);
+    let section = section::enter_as(g);
+    timer::stop(&timer);
+    drop(section);
+}
+
+/// The callback of a deadline: ends the wait unless somebody else has claimed it.
+unsafe fn time_out(wait: *const (), _now: u64) -> Fire {
+    // SAFETY: the waiter stops its timer before it leaves, so the wait is still there.
+    let wait = unsafe { &*wait.cast::<Wait>() };
+    if wait.try_claim(TIMED_OUT) { wait.waiter().ready_from_timer() } else { Fire::Nothing }
+}
+
+/// Stops the calling goroutine until `when`, in nanoseconds of the monotonic clock.
+pub(crate) fn sleep_goroutine(g: &'static G, when: u64) {
+    if when == NEVER {
+        return park_goroutine(g, WaitReason::Sleep, 0); // nobody will ready it
+    }
+    let waiter = Waiter::current();
+    let timer = Timer::new(end_of_sleep, ptr::from_ref(&waiter).cast());
+    let section = section::enter_as(g);
+    // SAFETY: the timer lives here until `stop` has returned.
+    unsafe { timer::start(&section, &timer, when) };
+    drop(section);
+    park_goroutine(g, WaitReason::Sleep, 0);
+    let section = section::enter_as(g);
+    timer::stop(&timer);
+    drop(section);
+}
+
+unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {
+    // SAFETY: the sleeper is parked, or about to, and its Waiter is on its stack.
+    unsafe { *waiter.cast::<Waiter>() }.ready_from_timer()
 }
 
 /// Lets others run.
 pub(crate) fn yield_now() {
-    match section::enter() {
-        Some(section) => section.switch(Switch::Yield),
+    match section::current() {
+        Some(g) => section::enter_outermost(g).switch(Switch::Yield),
         None => std::thread::yield_now(),
     }
 }

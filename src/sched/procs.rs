@@ -14,7 +14,8 @@ use super::reason::WaitReason;
 use super::waiter::{Waiter, park};
 use super::wake;
 use crate::atomic::Ordering;
-use crate::stack;
+use crate::sys::cpus::QuotaWatch;
+use crate::{stack, timer};
 use std::sync::atomic::AtomicBool;
 
 /// One change at a time.
@@ -84,7 +85,7 @@ fn shrink(before: usize, wanted: usize) {
         let state = global::lock();
         p.retired.store(true, Ordering::Relaxed);
         p.preempt.store(true, Ordering::Relaxed);
-        let was_idle = state.take_this_idle_p(p);
+        let was_idle = state.take_this_idle_p(p) || p.take_from_syscall();
         drop(state);
         drop(section);
         if was_idle {
@@ -107,6 +108,9 @@ pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
 pub(crate) fn leave(p: &'static P) {
     wake::drain(p);
     stack::cache::flush(p);
+    if let Some(first) = p::get(0) {
+        timer::move_all(p, first);
+    }
     let mut leaving = LEAVING.lock_inside();
     leaving.count -= 1;
     let waiter = if leaving.count == 0 { leaving.waiter.take() } else { None };
@@ -115,4 +119,37 @@ pub(crate) fn leave(p: &'static P) {
         waiter.ready();
     }
     wake::wake_p();
+}
+
+/// Whether the program or its environment has chosen the number: then it does not follow the CPU quota.
+static CHOSEN: AtomicBool = AtomicBool::new(false);
+
+/// The number is the program's choice from now on.
+pub(crate) fn choose() {
+    CHOSEN.store(true, Ordering::Relaxed);
+}
+
+/// Follows the CPU quota and the affinity as long as nobody chose a number.
+pub(crate) struct QuotaFollower(Option<QuotaWatch>);
+
+impl QuotaFollower {
+    pub(crate) fn new() -> QuotaFollower {
+        QuotaFollower(None)
+    }
+
+    /// Looks at the limits and adopts them if they changed.
+    pub(crate) fn look(&mut self) {
+        if CHOSEN.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.0.as_mut().is_some_and(QuotaWatch::moved) {
+            self.0 = None;
+        }
+        let watch = self.0.get_or_insert_with(QuotaWatch::new);
+        watch.poll();
+        let wanted = watch.default_procs();
+        if wanted != get() {
+            set(wanted);
+        }
+    }
 }

@@ -198,6 +198,17 @@ impl<T> Owner<'_, T> {
         }
     }
 
+    /// What will be taken after the next one, if the ring is so long that it is likely not in the cache. A guess:
+    /// thieves may have it by now.
+    #[inline]
+    pub(crate) fn peek_if_long(&self) -> Option<*const T> {
+        const LONG: u32 = RUNQ_SIZE as u32 / 16;
+        let head = self.0.head.load(Ordering::Relaxed);
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        let len = tail.wrapping_sub(head);
+        (len > LONG).then(|| self.0.ring[(head & MASK) as usize].load(Ordering::Relaxed).cast_const())
+    }
+
     /// How many can be put without overflow.
     pub(crate) fn room(&self) -> usize {
         let head = self.0.head.load(Ordering::Acquire);

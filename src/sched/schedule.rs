@@ -1,33 +1,38 @@
-//! The loop of an M on g0: find a goroutine, run it until it switches back, and do what it asked for.
-
-use corosensei::CoroutineResult;
+//! From one goroutine to the next.
+//!
+//! A goroutine that stops looks for the next one of its P itself and switches to it directly, without g0 between
+//! (`switch_away`). What is to be done about the one that stopped (queue it, commit its park, recycle its slot) must wait
+//! until its stack is no longer in use: the next goroutine does it, first thing after the switch (`finish_switch`), as an
+//! operating system's kernel does.
+//!
+//! When the P has nothing ready, the goroutine switches to g0, whose loop (`run`) looks everywhere else, stops the M if
+//! need be, and switches to what it finds.
+//!
+//! From `use_tls_of` to the switch, and on g0 until `use_own_tls`, nothing may touch thread-local storage.
 
 use super::find::{find_runnable, next_local};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::{global, locked, spawn, wake};
+use super::{context, global, locked, spawn, wake};
 
-/// Runs goroutines until the thread shall end.
+/// The loop of an M on g0: runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
-    loop {
-        let next = next_local(m).or_else(|| {
-            m.use_own_tls();
-            find_runnable(m)
-        });
-        let Some(g) = next else { return };
-        let outcome = match g.locked_m.get() {
+    while let Some(g) = find_runnable(m) {
+        debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
+        match g.locked_m.get() {
             Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
-            _ => execute(m, g),
-        };
-        if outcome == Outcome::EndThread {
-            return;
+            _ => {
+                if run_until_idle(m, g) == Outcome::EndThread {
+                    return;
+                }
+            }
         }
     }
 }
 
-/// What an M does after a goroutine has left it.
+/// What an M does after a goroutine has switched to g0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Looks for the next one.
@@ -36,84 +41,134 @@ pub(crate) enum Outcome {
     EndThread,
 }
 
-/// Runs `g` on `m` until it stops.
-pub(crate) fn execute(m: &'static M, g: &'static G) -> Outcome {
+/// On g0: runs `g`, and whatever goroutines follow it directly, until one of them switches to g0.
+fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
-        let why = switch_to(m, g);
-        // Here we are on g's thread pointer still, and `g` may be somebody else's as soon as it is published.
-        let outcome = match why {
-            Some(Switch::Park) => {
-                owned_p(m).stats.parks.add(1);
-                g.set_status(Status::Waiting);
-                if !g.park.commit() {
-                    continue; // readied while it was stopping
-                }
-                Outcome::Next
+        enter_goroutine(m, g);
+        // SAFETY: we own g (G2), so nobody else goes on with its context; g0 is where goroutines come back to.
+        unsafe { context::switch(m.g0.as_ptr(), g.context.get()) };
+        let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
+        m.set_current(None);
+        m.use_own_tls();
+        if let Some(ended) = after_stop(m, stopped, m.why.get()) {
+            return ended;
+        }
+        if m.locked_g.get().is_some() {
+            g = locked::stop_locked_m(m);
+        } else if m.go_on.replace(false) {
+            g = stopped;
+        } else {
+            return Outcome::Next;
+        }
+    }
+}
+
+/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M.
+#[inline]
+pub(crate) fn switch_away(g: &'static G, why: Switch) {
+    let m = g.m();
+    let direct = why != Switch::NeedP && m.locked_g.get().is_none();
+    match if direct { next_local(m) } else { None } {
+        Some(next) if next.locked_m.get().is_none() => {
+            m.stopped.set(Some(g));
+            m.why.set(why);
+            enter_goroutine(m, next);
+            // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
+            unsafe { context::switch(g.context.as_ptr(), next.context.get()) };
+        }
+        next => {
+            if let Some(next) = next {
+                // Bound to another M: g0 will take it from there, and give its P away with what is in its queue.
+                wake::put_next(owned_p(m), next);
+                wake::wake_p();
             }
-            Some(Switch::Yield) => {
+            m.why.set(why);
+            // SAFETY: g0 waits in `run_until_idle`.
+            unsafe { context::switch(g.context.as_ptr(), m.g0.get()) };
+        }
+    }
+    finish_switch(g.m());
+}
+
+/// First thing after a switch to a goroutine: deals with the one that ran before on this M.
+#[inline]
+pub(crate) fn finish_switch(m: &'static M) {
+    if let Some(stopped) = m.stopped.take() {
+        match m.why.get() {
+            Switch::Yield => {
                 let p = owned_p(m);
                 p.stats.yields.add(1);
-                g.set_status(Status::Runnable);
-                wake::put_last(p, g);
-                Outcome::Next
+                stopped.set_status(Status::Runnable);
+                wake::put_back(p, stopped);
             }
-            Some(Switch::Preempt) => {
-                g.set_status(Status::Runnable);
-                global::lock().push(g);
-                // This M may go on with another goroutine.
-                wake::wake_p();
-                Outcome::Next
-            }
-            Some(Switch::NeedP) => {
-                if acquire_idle_p(m) {
-                    continue;
-                }
-                g.set_status(Status::Runnable);
-                global::lock().push(g);
-                // A P may have become idle since we looked.
-                wake::wake_p();
-                Outcome::Next
-            }
-            None => spawn::end(m, g),
-        };
-        if m.locked_g.get().is_some() && outcome == Outcome::Next {
-            m.use_own_tls();
-            let g = locked::stop_locked_m(m);
-            return execute(m, g);
+            why => finish_others(m, stopped, why),
         }
-        return outcome;
     }
+}
+
+#[inline(never)]
+fn finish_others(m: &'static M, stopped: &'static G, why: Switch) {
+    let ended = after_stop(m, stopped, why);
+    debug_assert!(ended.is_none(), "a goroutine that is bound to its thread ends on g0");
+    if m.go_on.replace(false) {
+        // Readied while it was stopping.
+        wake::make_runnable_on(owned_p(m), stopped);
+    }
+}
+
+/// The stopped goroutine's stack is no longer in use: does what it stopped for. Afterwards it may be somebody else's,
+/// unless `m.go_on` says that it is to run on.
+fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
+    match why {
+        Switch::Park => {
+            owned_p(m).stats.parks.add(1);
+            g.set_status(Status::Waiting);
+            if !g.park.commit() {
+                m.go_on.set(true); // readied while it was stopping
+            }
+        }
+        Switch::Yield => {
+            let p = owned_p(m);
+            p.stats.yields.add(1);
+            g.set_status(Status::Runnable);
+            wake::put_last(p, g);
+        }
+        Switch::Preempt => {
+            owned_p(m).stats.preempted.add(1);
+            g.set_status(Status::Runnable);
+            global::lock().push_hog(g);
+            // This M may go on with another goroutine.
+            wake::wake_p();
+        }
+        Switch::NeedP => {
+            let mut state = global::lock();
+            if let Some(p) = state.take_idle_p() {
+                drop(state);
+                m.set_p(Some(p));
+                m.go_on.set(true);
+                return None;
+            }
+            // No P is idle: whoever gives one up sees the queue.
+            g.set_status(Status::Runnable);
+            state.push(g);
+        }
+        Switch::End => return spawn::end(m, g),
+    }
+    None
 }
 
 fn owned_p(m: &M) -> &'static P {
     match m.p() {
         Some(p) => p,
-        None => unreachable!("a goroutine switches to g0 only with a P, except to ask for one"),
+        None => unreachable!("a goroutine stops only with a P, except to ask for one"),
     }
 }
 
-/// Switches to the goroutine and back. `None`: it has ended.
-#[inline]
-fn switch_to(m: &'static M, g: &'static G) -> Option<Switch> {
+/// Makes `g` the M's current goroutine; the switch to it follows at once.
+#[inline(always)]
+fn enter_goroutine(m: &'static M, g: &'static G) {
     g.set_status(Status::Running);
     g.set_m(m);
     m.set_current(Some(g));
     m.use_tls_of(g);
-    // SAFETY: we own g (G2), so nobody else uses its context; a goroutine in a queue has one.
-    let context = unsafe { (*g.context.get()).as_mut().unwrap_unchecked() };
-    let result = context.resume(());
-    m.set_current(None);
-    if g.tp.get() == 0 {
-        m.forget_current();
-    }
-    match result {
-        CoroutineResult::Yield(why) => Some(why),
-        CoroutineResult::Return(()) => None,
-    }
-}
-
-fn acquire_idle_p(m: &'static M) -> bool {
-    let p = global::lock().take_idle_p();
-    m.set_p(p);
-    p.is_some()
 }

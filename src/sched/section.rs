@@ -9,12 +9,17 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
+use super::schedule;
+use super::status::Status;
+use super::syscall;
 use crate::tls;
 
 thread_local! {
@@ -27,6 +32,19 @@ thread_local! {
 pub(crate) fn current() -> Option<&'static G> {
     // SAFETY: Gs are never unmapped.
     unsafe { CURRENT.get().as_ref() }
+}
+
+/// The number of the P that the calling goroutine has at some moment.
+pub(crate) fn current_p() -> Option<usize> {
+    current()?.m().p().map(|p| p.id as usize)
+}
+
+/// Whether somebody else may be running while the caller spins, and nobody is kept waiting by it.
+pub(crate) fn others_run() -> bool {
+    match current().and_then(|g| g.m().p()) {
+        Some(p) => super::procs::get() > 1 && p.runq.len() == 0,
+        None => true,
+    }
 }
 
 /// Where `CURRENT` is for the calling thread.
@@ -51,10 +69,34 @@ pub(crate) fn init() {
 }
 
 /// A new goroutine's first step: it starts inside the runtime and leaves it.
-pub(crate) fn leave_first() {
-    if let Some(g) = current() {
-        drop(Section { g, _not_send: PhantomData });
+pub(crate) fn leave_first() -> &'static G {
+    match current() {
+        Some(g) => {
+            schedule::finish_switch(g.m());
+            drop(Section::resume(g));
+            g
+        }
+        None => unreachable!("a goroutine finds itself in its thread-local storage"),
     }
+}
+
+/// Runs `f` on the OS thread's own TLS, without preemption. It must not call into the runtime.
+#[inline]
+pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
+    let Some(g) = current() else { return f() };
+    if g.tp.get() == 0 {
+        return f();
+    }
+    let m = g.m();
+    // Preemption is off (M2), and if sysmon takes the P meanwhile nothing is lost: none is needed here.
+    m.in_runtime.set(m.in_runtime.get() + 1);
+    compiler_fence(Ordering::SeqCst);
+    m.use_own_tls();
+    let result = f();
+    m.use_tls_of(g);
+    compiler_fence(Ordering::SeqCst);
+    m.in_runtime.set(m.in_runtime.get() - 1);
+    result
 }
 
 /// A goroutine inside the runtime, with a P.
@@ -83,7 +125,54 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
     section
 }
 
+/// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. What is known need not be
+/// counted: a counter would chain each entry to the last one through memory.
+#[inline]
+pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
+    let m = g.m();
+    debug_assert_eq!(m.in_runtime.get(), 0, "a goroutine must not stop while it holds runtime locks");
+    m.in_runtime.set(1);
+    compiler_fence(Ordering::SeqCst);
+    let outermost = Outermost(ManuallyDrop::new(Section { g, _not_send: PhantomData }));
+    if m.p().is_none() {
+        outermost.0.wait_for_p();
+    }
+    outermost
+}
+
+/// A section that is not inside another.
+pub(crate) struct Outermost(ManuallyDrop<Section>);
+
+impl Deref for Outermost {
+    type Target = Section;
+    #[inline]
+    fn deref(&self) -> &Section {
+        &self.0
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.p().preempt.load(Ordering::Relaxed) {
+            self.0.preempted();
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.0.m().in_runtime.set(0);
+    }
+}
+
 impl Section {
+    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the goroutine's end.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+
+    /// The section of a goroutine that is inside the runtime already.
+    pub(crate) fn resume(g: &'static G) -> Section {
+        Section { g, _not_send: PhantomData }
+    }
+
     #[inline]
     pub(crate) fn g(&self) -> &'static G {
         self.g
@@ -104,7 +193,7 @@ impl Section {
         }
     }
 
-    /// Switches to g0.
+    /// Stops the goroutine.
     #[inline]
     pub(crate) fn switch(&self, why: Switch) {
         debug_assert_eq!(
@@ -112,13 +201,15 @@ impl Section {
             1,
             "a goroutine must not stop while it holds runtime locks"
         );
-        // SAFETY: we are the goroutine, inside a section.
-        unsafe { self.g.switch_to_g0(why) };
+        schedule::switch_away(self.g, why);
     }
 
     #[cold]
     fn wait_for_p(&self) {
-        self.switch(Switch::NeedP);
+        if !syscall::take_p_back(self.m()) {
+            self.switch(Switch::NeedP);
+        }
+        self.g.set_status(Status::Running);
     }
 
     #[cold]

@@ -51,6 +51,23 @@ impl Sleep {
         self.idle.load(Ordering::SeqCst) != 0 && self.spinning.load(Ordering::SeqCst) == 0
     }
 
+    /// Whether a P seems to be idle: a cheap question before a dear one.
+    #[inline]
+    pub(crate) fn some_p_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) != 0
+    }
+
+    /// How many Ps are idle. SeqCst: sysmon says that it sleeps before it asks, and who takes an idle P asks
+    /// afterwards whether sysmon sleeps.
+    pub(crate) fn idle(&self) -> u32 {
+        self.idle.load(Ordering::SeqCst)
+    }
+
+    /// How many tokens are out, at some moment.
+    pub(crate) fn spinning(&self) -> u32 {
+        self.spinning.load(Ordering::Relaxed)
+    }
+
     /// Takes a spinner's token if nobody has one.
     #[must_use = "a token has to be handed on or given up"]
     pub(crate) fn claim(&self) -> bool {
@@ -66,8 +83,13 @@ impl Sleep {
         if 2 * self.spinning.load(Ordering::Relaxed) >= busy {
             return false;
         }
-        self.spinning.fetch_add(1, Ordering::SeqCst);
+        self.spin();
         true
+    }
+
+    /// Takes a token in any case.
+    pub(crate) fn spin(&self) {
+        self.spinning.fetch_add(1, Ordering::SeqCst);
     }
 
     /// A spinner found work, which is in its hands or in its queue, and gives its token up. True: as

@@ -9,13 +9,13 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::g::{Context, G, Info, SlotStack};
+use super::g::{G, Info, Switch};
 use super::m::M;
 use super::p::P;
 use super::schedule::Outcome;
 use super::section::{self, Section};
 use super::status::Status;
-use super::{boot, global, wake};
+use super::{boot, context, global, wake};
 use crate::stack::cache;
 use crate::stack::size::SizeClass;
 use crate::tls;
@@ -31,12 +31,15 @@ pub(crate) struct Spec {
 pub(crate) trait Body {
     /// The user's code.
     fn run(&mut self);
-    /// After the destructors of its thread-locals: tells whoever waits for the goroutine.
-    fn finish(self);
+    /// After the destructors of its thread-locals: tells whoever waits for the goroutine. True: code of the user's ran
+    /// meanwhile and may have used thread-locals again.
+    fn finish(self) -> bool;
 }
 
-/// A closure larger than this is boxed instead of copied to the new stack.
-const INLINE_BODY: usize = 512;
+/// The largest body that fits onto a new stack; `goroutine/join.rs` boxes larger closures.
+pub(crate) const INLINE_BODY: usize = 512;
+/// The alignment of a new stack's top.
+pub(crate) const INLINE_ALIGN: usize = 16;
 
 /// Starts a goroutine. `info` must stay valid until `Body::finish` is called. Returns its id.
 ///
@@ -48,31 +51,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     if spec.private_tls {
         boot::private_tls_available()?;
     }
-    if size_of::<B>() > INLINE_BODY || align_of::<B>() > 16 {
-        // SAFETY: passed on.
-        return unsafe { launch_inline(spec, info, Boxed(Some(Box::new(body)))) };
-    }
-    // SAFETY: passed on.
-    unsafe { launch_inline(spec, info, body) }
-}
-
-struct Boxed<B>(Option<Box<B>>);
-
-impl<B: Body> Body for Boxed<B> {
-    fn run(&mut self) {
-        if let Some(body) = &mut self.0 {
-            body.run();
-        }
-    }
-
-    fn finish(self) {
-        if let Some(body) = self.0 {
-            body.finish();
-        }
-    }
-}
-
-unsafe fn launch_inline<B: Body>(spec: &Spec, info: *const Info, body: B) -> io::Result<u64> {
+    debug_assert!(size_of::<B>() <= INLINE_BODY && align_of::<B>() <= INLINE_ALIGN);
     let Some(mut section) = section::enter() else {
         let g = match cache::take_shared(spec.class) {
             Some(g) => g,
@@ -139,43 +118,44 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
     g.site.set(Some(spec.site));
     g.info.store(info.cast_mut(), Ordering::Relaxed);
     g.tp.set(if spec.private_tls { g.block } else { 0 });
-    g.set_status(Status::Idle);
-    // SAFETY: the slot is ours; the context takes its stack. What the body borrows outlives the goroutine (the
-    // caller of `launch` vouches for it), and a context is dropped only after it ran to its end.
+    let stack_top = ptr::from_ref(g) as usize;
+    let place = (stack_top - size_of::<B>()) & !(INLINE_ALIGN - 1);
+    // SAFETY: the slot is ours, and the body fits below its G. What the body borrows outlives the goroutine (the
+    // caller of `launch` vouches for it).
     unsafe {
-        let context = Context::with_stack_unchecked(SlotStack(g), move |yielder, ()| {
-            g.set_yielder(yielder);
-            main(g, body);
-        });
-        g.context.get().write(Some(context));
+        (place as *mut B).write(body);
+        g.context.set(context::prepare(place, main::<B>, place));
     }
 }
 
 /// The first function on a goroutine's stack. It starts and ends inside the runtime.
-fn main<B: Body>(g: &'static G, mut body: B) {
-    section::leave_first();
-    body.run();
+unsafe extern "C" fn main<B: Body>(body: usize) -> ! {
+    let body = body as *mut B;
+    let g = section::leave_first();
+    // SAFETY: `fill` wrote it there for us.
+    unsafe { (*body).run() };
     if g.tp.get() != 0 {
         // SAFETY: we run on our private block; what follows uses no thread-local of the user's.
         unsafe { tls::block::run_destructors() };
     }
     g.info.store(ptr::null_mut(), Ordering::Relaxed);
-    body.finish();
-    if g.tp.get() != 0 {
-        // A result that nobody waits for was dropped just now, and may have used thread-locals again.
+    // SAFETY: taken once.
+    let user_code_ran = unsafe { body.read() }.finish();
+    if user_code_ran && g.tp.get() != 0 {
         // SAFETY: as above.
         unsafe { tls::block::run_destructors() };
     }
-    std::mem::forget(section::enter_as(g));
+    let section = section::enter_as(g);
+    section.switch(Switch::End);
+    unreachable!("an ended goroutine was resumed")
 }
 
-/// On g0, after `main` returned: the slot goes to the cache.
-pub(crate) fn end(m: &'static M, g: &'static G) -> Outcome {
-    // SAFETY: the goroutine ended on this M, so its context is ours and done.
-    unsafe { *g.context.get() = None };
+/// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
+pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
     g.set_status(Status::Dead);
+    g.shrunk.set(false);
     if g.tp.get() != 0 {
-        // SAFETY: nobody runs on the block but this g0, which touches no TLS here.
+        // SAFETY: nobody runs on the block any more.
         g.block_stale.set(!unsafe { tls::block::refresh(g.block) });
         if !g.block_stale.get() {
             section::mark_block(g);
@@ -190,13 +170,13 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Outcome {
     p.stats.ended.add(1);
     cache::put(p, g);
     if !locked {
-        return Outcome::Next;
+        return None;
     }
     m.locked_g.set(None);
     m.use_own_tls();
     m.set_p(None);
     wake::hand_off_p(p);
-    Outcome::EndThread
+    Some(Outcome::EndThread)
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -9,6 +9,7 @@ use super::p::{self, P};
 use super::runq::BATCH;
 use crate::atomic::Ordering;
 use crate::sys::clock::nanotime;
+use crate::timer::{self, NEVER};
 
 const ROUNDS: usize = 4;
 
@@ -34,6 +35,17 @@ pub(crate) fn steal(m: &'static M, own: &'static P) -> Option<&'static G> {
         }
     }
     None
+}
+
+/// Fires the due timers of all Ps.
+pub(crate) fn run_timers_of_others(own: &'static P) {
+    if timer::earliest() == NEVER {
+        return;
+    }
+    let now = nanotime();
+    for other in p::all() {
+        timer::check_other(own, other, now);
+    }
 }
 
 fn steal_from(own: &'static P, victim: &'static P, take_next: bool) -> Option<&'static G> {

@@ -4,6 +4,9 @@
 //! At most one start is under way. It carries a spinner's token (it counts in `SLEEP`), so while it lasts
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
+//!
+//! It also does what has time: about once a second while goroutines run, and once more after they stopped, it trims
+//! stacks and looks whether the CPU quota changed.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -11,12 +14,16 @@ use std::time::{Duration, Instant};
 use super::global::SLEEP;
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, schedule, section, wake};
+use super::{find, procs, schedule, section, wake};
 use crate::atomic::Ordering;
-use crate::sys::thread;
+use crate::stack::trim;
+use crate::sys::{signal, thread};
 
 static WAKE: Note = Note::new();
 static START_M: AtomicBool = AtomicBool::new(false);
+static PASS_WANTED: AtomicBool = AtomicBool::new(false);
+
+const PASS_EVERY: Duration = Duration::from_secs(1);
 
 /// g0 of an M: the scheduler's frames are few and small.
 const G0_STACK: usize = 128 << 10;
@@ -29,11 +36,29 @@ pub(crate) fn start_spinning_m() {
     WAKE.set();
 }
 
+/// sysmon says that goroutines have run: there may be something to tidy up.
+pub(crate) fn request_pass() {
+    if !PASS_WANTED.swap(true, Ordering::Relaxed) {
+        WAKE.set();
+    }
+}
+
 /// The steward's thread.
 pub(crate) fn run() {
     let mut retry: Option<Instant> = None;
+    let mut pass: Option<Instant> = None;
+    let mut quota = procs::QuotaFollower::new();
     loop {
-        WAKE.wait_until(retry);
+        WAKE.wait_until(retry.into_iter().chain(pass).min());
+        if pass.is_none() && PASS_WANTED.load(Ordering::Relaxed) {
+            pass = Some(Instant::now() + PASS_EVERY);
+        }
+        if pass.is_some_and(|at| at <= Instant::now()) {
+            pass = None;
+            PASS_WANTED.store(false, Ordering::Relaxed);
+            trim::pass();
+            quota.look();
+        }
         if START_M.swap(false, Ordering::Acquire) {
             retry = start_m().err().map(|_| Instant::now() + RETRY);
         } else if retry.is_some_and(|at| at <= Instant::now()) {
@@ -62,6 +87,7 @@ fn start_m() -> std::io::Result<()> {
 fn main(m: &'static M) {
     m.adopt_thread(thread::tid(), section::current_slot());
     m.in_runtime.set(1);
+    let _signal_stack = signal::prepare_thread();
     let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
     m.set_p(p);
     m.spinning.set(p.is_some());

@@ -20,6 +20,7 @@ use super::note::Note;
 use super::reason::WaitReason;
 use super::{park, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
+use crate::timer::Fire;
 
 /// A goroutine or a foreign thread that waits or is about to. A tagged pointer: Notes have the lowest bit set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,17 @@ impl Waiter {
             // SAFETY: a tagged Waiter was made from a Note; Notes of foreign threads are never freed.
             unsafe { (*((self.0 & !NOTE) as *const Note)).set() }
         }
+    }
+
+    /// As [`ready`](Waiter::ready), for a timer that fires: the goroutine is handed to who runs the timers.
+    pub(crate) fn ready_from_timer(self) -> Fire {
+        if self.0 & NOTE == 0 {
+            // SAFETY: as in `ready`.
+            let g: &'static G = unsafe { &*(self.0 as *const G) };
+            return if g.park.notify() { Fire::Ready(g) } else { Fire::Nothing };
+        }
+        self.ready();
+        Fire::Nothing
     }
 
     /// As a number, for packed words: never 0 or 1, even for a goroutine.

@@ -16,7 +16,7 @@ use super::runq::BATCH;
 use super::section;
 use super::status::Status;
 use super::steward;
-use crate::atomic::Ordering;
+use crate::atomic::{Ordering, fence};
 
 /// Makes a goroutine runnable whose park word said that it is the caller's.
 #[inline]
@@ -39,6 +39,21 @@ pub(crate) fn make_runnable_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);
     wake_p();
+}
+
+/// As [`make_runnable_on`], for all of a list, in order.
+pub(crate) fn make_all_runnable_on(p: &'static P, list: &GList) {
+    let mut some = false;
+    while let Some(g) = list.pop_front() {
+        g.set_status(Status::Runnable);
+        put_last(p, g);
+        some = true;
+    }
+    if some {
+        // Between the puts and the look at the idle Ps: see `put_last`.
+        fence(Ordering::SeqCst);
+        wake_p();
+    }
 }
 
 /// Puts `g` into runnext; what was there goes to the end of the ring. The caller owns the P.
@@ -70,21 +85,28 @@ fn overflow(p: &'static P, g: &'static G) {
     let mut batch = [ptr::null_mut(); BATCH];
     loop {
         if let Some(count) = owner.take_half_when_full(&mut batch) {
-            let list = GList::new();
-            for g in &batch[..count] {
-                // SAFETY: the queue holds pointers to Gs only, and these are ours now.
-                list.push_back(unsafe { &**g });
-            }
-            list.push_back(g);
+            batch[count] = ptr::from_ref(g).cast_mut();
             p.stats.overflows.add(1);
-            global::lock().push_list(&list);
-            // Between the queues it could not be seen.
+            // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+            unsafe { global::lock().push_batch(&batch[..=count]) };
+            // On the way between the queues nobody could see them.
             wake_p();
             return;
         }
         if owner.try_put(ptr::from_ref(g).cast_mut()) {
             return;
         }
+    }
+}
+
+/// As [`put_last`], for a goroutine that stopped while another took its place on the P: in between nobody could see
+/// it, so somebody may have to be woken.
+#[inline]
+pub(crate) fn put_back(p: &'static P, g: &'static G) {
+    put_last(p, g);
+    if SLEEP.some_p_idle() {
+        fence(Ordering::SeqCst);
+        wake_p();
     }
 }
 
@@ -108,32 +130,47 @@ pub(super) fn wake_p_slow() {
             m.next_p.set(Some(p));
             m.note.set();
         }
-        // The new M inherits our token, and looks for an idle P itself.
-        Some(Crew::NoM) => steward::start_spinning_m(),
+        Some(Crew::Starting) => steward::start_spinning_m(),
+        Some(Crew::WaitedFor(p, g)) => {
+            give_to_its_m(p, g);
+            steward::start_spinning_m();
+        }
         None => {}
     }
 }
 
-/// Who can be sent to an idle P.
+/// Who takes over the token, because a P is idle.
 enum Crew {
+    /// An idle M, which gets the P.
     Idle(&'static M, &'static P),
-    /// A P is idle, but no M.
-    NoM,
+    /// A new M: it will look for an idle P itself.
+    Starting,
+    /// A new M too; and the P goes to a goroutine that needs no other M than its own.
+    WaitedFor(&'static P, &'static G),
 }
 
 fn take_crew() -> Option<Crew> {
-    let state = global::lock();
+    let mut state = global::lock();
     if !state.has_idle_p() {
         return None;
     }
-    let Some(m) = state.take_idle_m() else { return Some(Crew::NoM) };
-    state.take_idle_p().map(|p| Crew::Idle(m, p))
+    if let Some(m) = state.take_idle_m() {
+        return state.take_idle_p().map(|p| Crew::Idle(m, p));
+    }
+    match state.pop_waited_for() {
+        Some(g) => state.take_idle_p().map(|p| Crew::WaitedFor(p, g)),
+        None => Some(Crew::Starting),
+    }
 }
 
 /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
+///
+/// If there is no M to spare, the P goes to a goroutine that a signal stopped, because its own M waits for it. This
+/// is not only faster than a new M: the goroutine may have been stopped inside the allocator, and then all others that
+/// allocate, the steward with its new M among them, wait for it.
 pub(crate) fn hand_off_p(p: &'static P) {
-    let has_work = || !p.runq.is_empty() || global::queue_len() != 0;
-    if has_work() && give_to_idle_m(p) {
+    let has_work = || !p.runq.is_empty() || global::queue_len() + global::hogs_len() != 0;
+    if has_work() && give_to_somebody(p) {
         return;
     }
     drain(p);
@@ -150,14 +187,33 @@ pub(crate) fn hand_off_p(p: &'static P) {
     }
 }
 
-fn give_to_idle_m(p: &'static P) -> bool {
-    let Some(m) = global::lock().take_idle_m() else {
+fn give_to_somebody(p: &'static P) -> bool {
+    let mut state = global::lock();
+    if let Some(m) = state.take_idle_m() {
+        drop(state);
+        m.spinning.set(false);
+        m.next_p.set(Some(p));
+        m.note.set();
+        return true;
+    }
+    if p.retired.load(Ordering::Relaxed) {
         return false;
-    };
-    m.spinning.set(false);
-    m.next_p.set(Some(p));
-    m.note.set();
+    }
+    let Some(g) = state.pop_waited_for() else { return false };
+    drop(state);
+    give_to_its_m(p, g);
     true
+}
+
+/// Lets a goroutine go on whose own M waits for it.
+fn give_to_its_m(p: &'static P, g: &'static G) {
+    match g.locked_m.get() {
+        Some(m) => {
+            m.next_p.set(Some(p));
+            m.note.set();
+        }
+        None => unreachable!("a goroutine that its M waits for has one"),
+    }
 }
 
 /// Moves everything in the P's run queue to the global queue.

@@ -1,74 +1,96 @@
-//! Slots of ended goroutines. A P keeps some of the default size for itself; the rest is shared.
+//! Slots of ended goroutines. A P keeps some of the common sizes for itself; the rest is shared.
 
 use std::io;
 
 use super::size::{CLASSES, SizeClass};
 use super::slab;
 use crate::sched::g::G;
+use crate::sched::gdeque::GDeque;
 use crate::sched::glist::GList;
 use crate::sched::lock::Lock;
 use crate::sched::p::P;
+use crate::sched::prefetch;
+use crate::sys::mem::PAGE;
 use crate::tls;
 
 /// A P keeps at most so many; beyond, half of them go to the shared list.
 const PER_P: usize = 64;
 
-static SHARED: [Lock<GList>; CLASSES] = [const { Lock::new(GList::new()) }; CLASSES];
+/// The most recently used are at the back; those that were trimmed at the front.
+static SHARED: [Lock<GDeque>; CLASSES] = [const { Lock::new(GDeque::new()) }; CLASSES];
 
 /// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
 #[inline]
 pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
-    if class == SizeClass::DEFAULT {
-        if let Some(g) = p.dead.pop_front() {
-            return Some(g);
-        }
-        let shared = SHARED[class.index()].lock_inside();
-        for _ in 0..PER_P / 2 {
-            let Some(g) = shared.pop_front() else { break };
-            p.dead.push_front(g);
-        }
-        return p.dead.pop_front();
+    let Some(cached) = class.cached() else {
+        return SHARED[class.index()].lock_inside().pop_back();
+    };
+    // SAFETY: the caller owns the P (P1), and the reference does not leave this function.
+    let own = unsafe { &mut *p.dead[cached].get() };
+    let g = match own.pop_back() {
+        None => refill(own, class)?,
+        Some(g) => g,
+    };
+    if let Some(next) = own.back() {
+        prefetch::to_be_filled(next);
     }
-    SHARED[class.index()].lock_inside().pop_front()
+    Some(g)
+}
+
+#[cold]
+fn refill(own: &mut GDeque, class: SizeClass) -> Option<&'static G> {
+    let mut shared = SHARED[class.index()].lock_inside();
+    for _ in 0..PER_P / 2 {
+        let Some(g) = shared.pop_back() else { break };
+        own.push_front(g);
+    }
+    own.pop_back()
 }
 
 /// As [`take`], for foreign threads.
 pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
-    SHARED[class.index()].lock().pop_front()
+    SHARED[class.index()].lock().pop_back()
 }
 
 /// Keeps the slot of an ended goroutine. On g0 or in a section.
 #[inline]
 pub(crate) fn put(p: &'static P, g: &'static G) {
     let class = SizeClass::of_slot(g.slot_size());
-    if class == SizeClass::DEFAULT {
-        p.dead.push_front(g);
-        if p.dead.len() > PER_P {
-            spill(p, PER_P / 2);
-        }
-    } else {
-        SHARED[class.index()].lock_inside().push_front(g);
+    let Some(cached) = class.cached() else {
+        SHARED[class.index()].lock_inside().push_back(g);
+        return;
+    };
+    // SAFETY: as in `take`.
+    let own = unsafe { &mut *p.dead[cached].get() };
+    own.push_back(g);
+    if own.len() > PER_P {
+        spill(own, class, PER_P / 2);
     }
 }
 
+/// Gives the `count` oldest to the shared list.
 #[cold]
-fn spill(p: &'static P, count: usize) {
-    let list = GList::new();
+fn spill(own: &mut GDeque, class: SizeClass, count: usize) {
+    let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..count {
-        let Some(g) = p.dead.pop_front() else { break };
-        list.push_back(g);
+        let Some(g) = own.pop_front() else { break };
+        shared.push_back(g);
     }
-    SHARED[SizeClass::DEFAULT.index()].lock_inside().append(&list);
 }
 
 /// Gives all that a retired P kept to the others.
 pub(crate) fn flush(p: &'static P) {
-    spill(p, usize::MAX);
+    for class in [SizeClass::DEFAULT, SizeClass::SMALL] {
+        if let Some(cached) = class.cached() {
+            // SAFETY: as in `take`.
+            spill(unsafe { &mut *p.dead[cached].get() }, class, usize::MAX);
+        }
+    }
 }
 
 /// Puts a slot back that could not be used after all. Anywhere.
 pub(crate) fn put_shared(g: &'static G) {
-    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_front(g);
+    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_back(g);
 }
 
 /// A slot that is not in any cache. Allocates. See [`slab::new_slot`].
@@ -79,10 +101,11 @@ pub(crate) fn make(class: SizeClass) -> io::Result<&'static G> {
 /// Makes sure that the slot has a fresh private TLS block. Allocates the first time.
 pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     if !g.block_made.get() {
+        // As with threads, the guard is not part of the stack that code sees.
+        let stack = g.slot_start() + PAGE;
+        let size = std::ptr::from_ref(g) as usize - stack;
         // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
-        unsafe {
-            tls::block::create(g.block, g.slot_start(), std::ptr::from_ref(g) as usize - g.slot_start())?
-        };
+        unsafe { tls::block::create(g.block, stack, size)? };
         g.block_made.set(true);
     } else if g.block_stale.get() {
         // SAFETY: the slot is ours and nobody runs on its block.
@@ -93,4 +116,30 @@ pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     g.block_stale.set(false);
     crate::sched::section::mark_block(g);
     Ok(())
+}
+
+/// Takes up to `count` shared slots that were not trimmed since their goroutine ended.
+pub(super) fn take_untrimmed(class: usize, count: usize) -> GList {
+    let list = GList::new();
+    let mut shared = SHARED[class].lock();
+    while list.len() < count {
+        match shared.pop_back() {
+            Some(g) if g.shrunk.get() => {
+                // All others in front of it are trimmed too.
+                shared.push_back(g);
+                break;
+            }
+            Some(g) => list.push_back(g),
+            None => break,
+        }
+    }
+    list
+}
+
+/// Puts trimmed slots behind all others.
+pub(super) fn put_trimmed(class: usize, list: &GList) {
+    let mut shared = SHARED[class].lock();
+    while let Some(g) = list.pop_front() {
+        shared.push_front(g);
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) const MIN_STACK: usize = 16 << 10;
 pub(crate) const MAX_STACK: usize = 64 << 20;
 /// Address space of a slot when nobody asked for a size.
 const DEFAULT_SLOT_BITS: u32 = 18;
+const SMALL_SLOT_BITS: u32 = 16;
 
 pub(crate) const CLASSES: usize = 28;
 
@@ -22,6 +23,8 @@ pub(crate) struct SizeClass(u32);
 
 impl SizeClass {
     pub(crate) const DEFAULT: SizeClass = SizeClass(DEFAULT_SLOT_BITS);
+    /// For shared-TLS goroutines: less address space needs less memory for page tables.
+    pub(crate) const SMALL: SizeClass = SizeClass(SMALL_SLOT_BITS);
 
     /// The class whose slots have at least `wanted` bytes of usable stack.
     pub(crate) fn for_stack(wanted: usize) -> io::Result<SizeClass> {
@@ -43,6 +46,15 @@ impl SizeClass {
 
     pub(crate) fn slot_size(self) -> usize {
         1 << self.0
+    }
+
+    /// Which of a P's own caches slots of this size go to, if any.
+    pub(crate) fn cached(self) -> Option<usize> {
+        match self {
+            SizeClass::DEFAULT => Some(0),
+            SizeClass::SMALL => Some(1),
+            _ => None,
+        }
     }
 
     pub(crate) fn index(self) -> usize {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::size::{CLASSES, SizeClass};
 use crate::sched::g::G;
 use crate::sched::lock::Lock;
-use crate::sys::mem;
+use crate::sys::{mem, valgrind};
 use crate::tls;
 
 /// Address space of a slab of small slots.
@@ -39,20 +39,46 @@ unsafe impl Send for Slab {}
 pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
     let start = take_slot(class)?;
-    let end = start + class.slot_size();
     // SAFETY: the slot is ours and unused.
     if let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
         give_back(class, start);
         return Err(error);
     }
-    let block = (end - layout.above) & !(layout.align - 1);
-    let place = (block - layout.below - size_of::<G>()) & !(align_of::<G>() - 1);
+    let (block, place) = places(layout, start, class);
     let g = place as *mut G;
     // SAFETY: the place lies in the slot, is aligned, and becomes a G for ever.
     unsafe {
         g.write(G::new(start, class.slot_size(), block));
+        valgrind::register_stack(start, place);
         Ok(&*g)
     }
+}
+
+/// Calls `f` for every G there is, in any state. Slots that are just being made are left out.
+pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
+    let Ok(layout) = tls::block::layout() else { return };
+    // Acquire pairs with the release in `new_slab`.
+    let mut next = NEWEST.load(Ordering::Acquire).cast_const();
+    // SAFETY: slabs are leaked.
+    while let Some(slab) = unsafe { next.as_ref() } {
+        for index in 0..slab.used.load(Ordering::Relaxed).min(slab.slots) {
+            let start = slab.start + index * slab.class.slot_size();
+            let (_, place) = places(layout, start, slab.class);
+            // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
+            let g: &'static G = unsafe { &*(place as *const G) };
+            if g.slot_start() == start {
+                f(g);
+            }
+        }
+        next = slab.older;
+    }
+}
+
+/// Where a slot's TLS block (its thread pointer) and its G are.
+fn places(layout: &tls::layout::Layout, start: usize, class: SizeClass) -> (usize, usize) {
+    let block = (start + class.slot_size() - layout.above) & !(layout.align - 1);
+    let g = (block - layout.below - size_of::<G>()) & !(align_of::<G>() - 1);
+    (block, g)
 }
 
 /// Slots that could not be finished, to be tried again.

@@ -1,13 +1,45 @@
 //! OS threads.
 
-use std::io;
+use std::ffi::CStr;
+use std::io::{self, Write};
 
+use super::cgroup;
 use super::syscall::syscall6;
 
 /// The kernel's id of the calling thread.
 pub(crate) fn tid() -> u32 {
     // SAFETY: no preconditions.
     (unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) }) as u32
+}
+
+/// Nanoseconds of CPU time that the thread `tid` of this process has used.
+pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
+    // How the kernel names the CPU clock of a thread (scheduler clock, one thread).
+    const PER_THREAD_SCHED: u32 = 4 | 2;
+    let clock = (!tid << 3) | PER_THREAD_SCHED;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes the timespec.
+    let result =
+        unsafe { syscall6(libc::SYS_clock_gettime, clock as usize, &raw mut time as usize, 0, 0, 0, 0) };
+    (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Whether the kernel says that the thread `tid` of this process waits for something other than a CPU. Allocates
+/// nothing.
+pub(crate) fn is_asleep(tid: u32) -> bool {
+    let mut path = [0u8; 48];
+    let mut rest = &mut path[..47];
+    if write!(rest, "/proc/self/task/{tid}/stat").is_err() {
+        return false;
+    }
+    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    let mut text = [0u8; 128];
+    // Out of descriptors, say: then the CPU clock has to be enough.
+    let Ok(length) = cgroup::read_into(path, &mut text) else { return true };
+    // "tid (name) S ...": the name may contain anything, so look from its closing parenthesis.
+    let text = &text[..length];
+    let state = text.iter().rposition(|&b| b == b')').and_then(|end| text.get(end + 2));
+    matches!(state, Some(b'S' | b'D'))
 }
 
 /// Starts a thread that nobody joins, with a stack of `stack` bytes and, if it goes, a name.

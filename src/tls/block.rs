@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::io;
 use std::sync::OnceLock;
 
-use super::layout::{self, Layout};
+use super::layout::{self, KeyData, Layout};
 use super::register;
 
 /// What the x86-64 ABI and glibc fix at the head of the TCB.
@@ -80,6 +80,7 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         put(tp, tcb::FEATURES, get::<u32>(own, tcb::FEATURES));
         put(tp, layout.stack_address, stack);
         put(tp, layout.stack_size, stack_size);
+        put(tp, layout.key_data.specific, tp + layout.key_data.first_block);
         // Lists that hold only themselves: `fork` unlinks the one, robust mutexes use the other.
         put(tp, layout.list, tp + layout.list);
         put(tp, layout.list + 8, tp + layout.list);
@@ -130,7 +131,7 @@ fn tid_offset() -> usize {
 }
 
 /// Ends the life of the current code as far as thread-locals are concerned: runs the destructors of
-/// `thread_local!`s and of pthread keys, and resets errno and the locale.
+/// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error and the locale.
 ///
 /// # Safety
 /// The caller runs on a private block and is about to leave it for good; it uses no thread-local afterwards.
@@ -141,13 +142,16 @@ pub(crate) unsafe fn run_destructors() {
     unsafe { (layout.functions.call_destructors)() };
     // SAFETY: we run on the block.
     unsafe { run_key_destructors(layout, tp) };
-    // SAFETY: uselocale(null) only reads; the global locale is what new threads have.
+    // SAFETY: uselocale(null) only reads; the global locale is what new threads have. Asking for the loader's error
+    // forgets it.
     unsafe {
+        libc::dlerror();
         if libc::uselocale(std::ptr::null_mut()) != GLOBAL_LOCALE {
             libc::uselocale(GLOBAL_LOCALE);
             (layout.functions.ctype_init)();
         }
         put(tp.wrapping_add_signed(layout.errno), 0, 0i32);
+        put(tp.wrapping_add_signed(layout.h_errno), 0, 0i32);
     }
 }
 
@@ -156,16 +160,16 @@ const KEY_DESTRUCTOR_ROUNDS: usize = 4;
 
 unsafe fn run_key_destructors(layout: &Layout, tp: usize) {
     let keys = &layout.key_data;
-    if let Some(used) = keys.used {
-        // SAFETY: a byte of the descriptor.
-        unsafe {
-            if get::<u8>(tp, used) == 0 {
-                return;
+    for round in 0..=KEY_DESTRUCTOR_ROUNDS {
+        if let Some(used) = keys.used {
+            // SAFETY: a byte of the descriptor.
+            unsafe {
+                if get::<u8>(tp, used) == 0 {
+                    return;
+                }
+                put(tp, used, 0u8);
             }
-            put(tp, used, 0u8);
         }
-    }
-    for _ in 0..KEY_DESTRUCTOR_ROUNDS {
         let mut again = false;
         for block in 0..keys.blocks {
             // SAFETY: `specific` is an array of `blocks` pointers inside the descriptor.
@@ -174,19 +178,13 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) {
                 continue;
             }
             for i in 0..keys.keys_per_block {
-                let entry = values + i * keys.entry_size;
+                let (entry, key) = (values + i * keys.entry_size, block * keys.keys_per_block + i);
                 // SAFETY: a block of values has `keys_per_block` entries.
-                let value: *mut c_void = unsafe { get(entry, keys.entry_value) };
-                if value.is_null() {
+                let Some((value, destructor)) = (unsafe { take_key_value(keys, entry, key) }) else {
                     continue;
-                }
-                let key = block * keys.keys_per_block + i;
-                // SAFETY: the entry is ours; the table has an entry for each possible key.
-                let destructor: Option<unsafe extern "C" fn(*mut c_void)> = unsafe {
-                    put(entry, keys.entry_value, std::ptr::null_mut::<c_void>());
-                    get(keys.key_table + key * keys.key_size, keys.key_destructor)
                 };
-                if let Some(destructor) = destructor {
+                // After the last round values are forgotten: the next goroutine must not see them.
+                if round < KEY_DESTRUCTOR_ROUNDS {
                     again = true;
                     // SAFETY: the user registered it for values of this key.
                     unsafe { destructor(value) };
@@ -196,6 +194,25 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) {
         if !again {
             return;
         }
+    }
+}
+
+type KeyDestructor = unsafe extern "C" fn(*mut c_void);
+
+/// Clears an entry. Returns what was in it and its destructor, if there is one and the key still is the same.
+unsafe fn take_key_value(keys: &KeyData, entry: usize, key: usize) -> Option<(*mut c_void, KeyDestructor)> {
+    // SAFETY: the entry is the running code's own; the table has an entry for each possible key.
+    unsafe {
+        let value: *mut c_void = get(entry, keys.entry_value);
+        if value.is_null() {
+            return None;
+        }
+        put(entry, keys.entry_value, std::ptr::null_mut::<c_void>());
+        let key = keys.key_table + key * keys.key_size;
+        if get::<usize>(entry, keys.entry_sequence) != get::<usize>(key, keys.key_sequence) {
+            return None;
+        }
+        get::<Option<KeyDestructor>>(key, keys.key_destructor).map(|destructor| (value, destructor))
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) struct Layout {
     pub(super) resolver_state: usize,
     pub(super) resolver_pointer: isize,
     pub(super) errno: isize,
+    pub(super) h_errno: isize,
     pub(super) rseq: Option<isize>,
     pub(super) key_data: KeyData,
     pub(super) modules: Vec<Module>,
@@ -54,8 +55,11 @@ pub(super) struct Module {
 /// all keys with their destructors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyData {
+    /// An array of pointers to blocks of values, and the first block, which every thread has.
     pub(super) specific: usize,
+    pub(super) first_block: usize,
     pub(super) entry_size: usize,
+    pub(super) entry_sequence: usize,
     pub(super) entry_value: usize,
     pub(super) keys_per_block: usize,
     pub(super) blocks: usize,
@@ -63,6 +67,8 @@ pub(super) struct KeyData {
     pub(super) used: Option<usize>,
     pub(super) key_table: usize,
     pub(super) key_size: usize,
+    /// Counts creations and deletions: a value of an older count belongs to a deleted key.
+    pub(super) key_sequence: usize,
     pub(super) key_destructor: usize,
 }
 
@@ -101,8 +107,9 @@ pub(super) fn find() -> Result<Layout, String> {
     let mut key_data = find_key_data()?;
     let resolver_symbol = symbol(c"__resp")? as isize - register::current() as isize;
 
-    let probed = probe(size_of_pthread, resolver_symbol, key_data.specific + key_data.blocks * 8)?;
+    let probed = probe(size_of_pthread, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
+    key_data.first_block = probed.first_key_block;
     if probed.tid != tid {
         return Err("the thread id is not where glibc's debugger interface says".into());
     }
@@ -124,6 +131,7 @@ pub(super) fn find() -> Result<Layout, String> {
         resolver_state: probed.resolver_state,
         resolver_pointer: resolver_symbol,
         errno: probed.errno,
+        h_errno: probed.h_errno,
         rseq: rseq.map(|(offset, _)| offset),
         key_data,
         modules,
@@ -181,13 +189,16 @@ fn find_key_data() -> Result<KeyData, String> {
     let level2 = debugger_field(c"_thread_db_pthread_key_data_level2_data")?;
     let data = KeyData {
         specific,
+        first_block: 0,
         blocks: max_keys.max(0) as usize / (level2[1] as usize).max(1),
         used: None,
         entry_size: debugger_size(c"_thread_db_sizeof_pthread_key_data")?,
+        entry_sequence: debugger_offset(c"_thread_db_pthread_key_data_seq")?,
         entry_value: debugger_offset(c"_thread_db_pthread_key_data_data")?,
         keys_per_block: level2[1] as usize,
         key_table: symbol(c"__pthread_keys")?,
         key_size: debugger_size(c"_thread_db_sizeof_pthread_key_struct")?,
+        key_sequence: debugger_offset(c"_thread_db_pthread_key_struct_seq")?,
         key_destructor: debugger_offset(c"_thread_db_pthread_key_struct_destr")?,
     };
     if data.blocks == 0 || data.keys_per_block == 0 || data.entry_size != 16 || data.key_size != 16 {
@@ -258,11 +269,14 @@ struct Probed {
     robust_futex_offset: isize,
     resolver_state: usize,
     errno: isize,
+    h_errno: isize,
+    first_key_block: usize,
     keys_used: Option<usize>,
 }
 
 struct ProbeInput {
-    after_key_blocks: usize,
+    h_errno_location: unsafe extern "C" fn() -> *mut c_int,
+    key_data: KeyData,
     size_of_pthread: usize,
     resolver_symbol: isize,
     stack: usize,
@@ -272,12 +286,15 @@ struct ProbeInput {
 
 /// Runs a thread on a stack that we know and finds the stack's address and size, the thread id, the robust
 /// list and the resolver state in its descriptor.
-fn probe(size_of_pthread: usize, resolver_symbol: isize, after_key_blocks: usize) -> Result<Probed, String> {
+fn probe(size_of_pthread: usize, resolver_symbol: isize, key_data: &KeyData) -> Result<Probed, String> {
     const STACK: usize = 256 << 10;
     let mut stack = vec![0u8; STACK + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
+    // SAFETY: the type of the function of that name in glibc.
+    let h_errno_location = unsafe { std::mem::transmute::<usize, _>(symbol(c"__h_errno_location")?) };
     let mut input = ProbeInput {
-        after_key_blocks,
+        h_errno_location,
+        key_data: *key_data,
         size_of_pthread,
         resolver_symbol,
         stack: base,
@@ -346,6 +363,16 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
     }
     // SAFETY: errno has an address in every thread.
     let errno = unsafe { libc::__errno_location() } as isize - tp as isize;
+    // SAFETY: as above.
+    let h_errno = unsafe { (input.h_errno_location)() } as isize - tp as isize;
+
+    let keys = &input.key_data;
+    // SAFETY: within the descriptor.
+    let first_key_block = unsafe { *((tp + keys.specific) as *const usize) }.wrapping_sub(tp);
+    if first_key_block.saturating_add(keys.keys_per_block * keys.entry_size) > input.size_of_pthread {
+        return Err("the values of pthread keys are not in the thread descriptor".into());
+    }
+    let after_key_blocks = keys.specific + keys.blocks * 8;
     Ok(Probed {
         tid: tid * 4,
         stack_address: stack_word * 8,
@@ -354,8 +381,9 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         robust_futex_offset,
         resolver_state: resolver_state - tp,
         errno,
-        keys_used: becomes_true_when_a_key_is_set(tp + input.after_key_blocks)
-            .then_some(input.after_key_blocks),
+        h_errno,
+        first_key_block,
+        keys_used: becomes_true_when_a_key_is_set(tp + after_key_blocks).then_some(after_key_blocks),
     })
 }
 

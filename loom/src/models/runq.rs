@@ -156,8 +156,8 @@ pub fn every_operation_against_one_thief() {
     });
 }
 
-/// A goroutine that yields goes to the ring before the owner takes the next one. So the queue is never empty, and
-/// `is_empty`, which reads its words one after the other, never says that it is.
+/// The owner puts one before it takes another. So the queue is never empty, and `is_empty`, which reads its words one
+/// after the other, never says that it is.
 pub fn a_queue_that_is_never_empty_never_looks_empty() {
     check(None, || {
         let queue = Arc::new(Queue::new());

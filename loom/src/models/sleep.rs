@@ -94,6 +94,16 @@ pub fn a_preempted_goroutine_is_seen() {
     model(Some(4), setup, 2, [preempted, |a| a.run_m(M::spinning(1))]);
 }
 
+/// A goroutine yields to another and is in no queue for a moment, while a spinner gives up.
+pub fn a_yielding_goroutine_is_seen() {
+    let setup = Setup { spinners: 1, ..Setup::default() };
+    let yields: fn(&mut Actor) = |a| {
+        a.spawn(0, 1);
+        a.yield_now(0, 2);
+    };
+    model(Some(4), setup, 2, [yields, |a| a.run_m(M::spinning(1))]);
+}
+
 /// Short goroutines: everything has run in the end, whoever ran it, and all Ps are idle.
 pub fn everything_runs() {
     let setup = Setup { idle: &[1], hogs: false, ..Setup::default() };

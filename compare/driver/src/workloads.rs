@@ -1,0 +1,206 @@
+//! The table of workloads: what is run, with which size, by whom, and what gort must reach.
+//!
+//! This is the one place to add or change a workload on the driver's side. A peer that lacks it says so itself.
+
+mod block;
+mod chan;
+mod core;
+
+/// Groups in the order in which they are run and shown.
+pub const GROUPS: [&str; 3] = ["core", "chan", "block"];
+
+/// The peers that run a workload unless it says otherwise.
+const PLAIN: &[&str] = &["gort", "go", "tokio", "may", "std"];
+
+/// One line of the comparison.
+pub struct Workload {
+    /// Unique name: that of the workload, and where it runs in several ways, which.
+    pub id: &'static str,
+    /// What the peers call it.
+    pub name: &'static str,
+    /// One of [`GROUPS`].
+    pub group: &'static str,
+    /// One sentence for `--list` and the Markdown.
+    pub what: &'static str,
+    /// How many Ps.
+    pub procs: Procs,
+    /// How much work; its meaning is the workload's.
+    pub size: Size,
+    /// Peers that get another size, because they cannot do as much or would take minutes.
+    pub sizes: &'static [(&'static str, Size)],
+    /// Who runs it.
+    pub peers: &'static [&'static str],
+    /// What is taken from the peer's line.
+    pub metrics: &'static [Metric],
+}
+
+/// How many Ps a workload gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Procs {
+    /// Always this many.
+    Just(usize),
+    /// As many as the machine has cores, or as `--procs` says.
+    All,
+}
+
+/// A size for the usual run and one for `--quick`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub full: u64,
+    pub quick: u64,
+}
+
+/// One figure of a workload.
+pub struct Metric {
+    /// What to add to the workload's id; empty if there is only one figure.
+    pub label: &'static str,
+    pub field: Field,
+    pub unit: Unit,
+    pub targets: &'static [Target],
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// `ns / ops`.
+    PerOp,
+    /// The field of that name.
+    Named(&'static str),
+    /// How many of the peer's threads could run at once, on average, for each P. Seen from outside, by the driver.
+    RunningPerP,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Nanoseconds,
+    Bytes,
+    /// A bare number, such as "times the ideal".
+    Times,
+    /// Of which less is not better; shown, not plotted.
+    Share,
+}
+
+/// What a peer (a form of gort) must reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    pub peer: &'static str,
+    pub at_most: f64,
+    pub of: Of,
+}
+
+/// What a target compares with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Another peer's median of the same figure.
+    Peer(&'static str),
+    /// Its own median in the workload of that id.
+    Own(&'static str),
+    /// Nothing: the target is in the figure's own unit.
+    Absolute,
+}
+
+/// Short for a target of gort against `peer`.
+const fn gort(at_most: f64, peer: &'static str) -> Target {
+    Target { peer: "gort", at_most, of: Of::Peer(peer) }
+}
+
+/// Short for a target of one of gort's variants against `peer`.
+const fn target(who: &'static str, at_most: f64, of: Of) -> Target {
+    Target { peer: who, at_most, of }
+}
+
+const fn size(full: u64, quick: u64) -> Size {
+    Size { full, quick }
+}
+
+/// The metric of most workloads: time per operation.
+const fn per_op(targets: &'static [Target]) -> Metric {
+    Metric { label: "", field: Field::PerOp, unit: Unit::Nanoseconds, targets }
+}
+
+const fn named(label: &'static str, field: &'static str, unit: Unit, targets: &'static [Target]) -> Metric {
+    Metric { label, field: Field::Named(field), unit, targets }
+}
+
+/// All workloads, in the order in which they are run and shown.
+pub fn all() -> impl Iterator<Item = &'static Workload> {
+    core::CORE.iter().chain(chan::CHAN).chain(block::BLOCK)
+}
+
+impl Workload {
+    /// The size for `peer`.
+    pub fn size_for(&self, peer: &str, quick: bool) -> u64 {
+        let size = self.sizes.iter().find(|(who, _)| *who == peer).map_or(self.size, |(_, size)| *size);
+        if quick { size.quick } else { size.full }
+    }
+
+    /// Whether `word` (an id, a workload's name or a group) means this workload.
+    pub fn answers_to(&self, word: &str) -> bool {
+        [self.id, self.name, self.group].contains(&word)
+    }
+}
+
+impl Metric {
+    /// Name of the figure in tables.
+    pub fn title(&self, workload: &Workload) -> String {
+        if self.label.is_empty() { workload.id.into() } else { format!("{}: {}", workload.id, self.label) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::PEERS;
+    use std::collections::HashSet;
+
+    #[test]
+    fn ids_are_unique_and_groups_are_known() {
+        let mut seen = HashSet::new();
+        for w in all() {
+            assert!(seen.insert(w.id), "{} twice", w.id);
+            assert!(GROUPS.contains(&w.group), "{}", w.id);
+        }
+    }
+
+    #[test]
+    fn every_peer_and_reference_named_exists_and_takes_part() {
+        let known: Vec<&str> = PEERS.iter().map(|p| p.name).collect();
+        for w in all() {
+            assert!(w.peers.iter().all(|p| known.contains(p)), "{}", w.id);
+            assert!(w.sizes.iter().all(|(p, _)| w.peers.contains(p)), "{}: size for a stranger", w.id);
+            for target in w.metrics.iter().flat_map(|m| m.targets) {
+                assert!(w.peers.contains(&target.peer), "{}: target of a stranger", w.id);
+                match target.of {
+                    Of::Peer(peer) => assert!(w.peers.contains(&peer), "{}: target against a stranger", w.id),
+                    Of::Own(id) => assert!(all().any(|o| o.id == id), "{}: no workload {id}", w.id),
+                    Of::Absolute => {}
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn quick_sizes_are_not_larger() {
+        for w in all() {
+            for peer in w.peers {
+                assert!(w.size_for(peer, true) <= w.size_for(peer, false), "{} {peer}", w.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_may_have_a_size_of_its_own() {
+        let parked = all().find(|w| w.id == "parked").unwrap();
+        assert_eq!(parked.size_for("go", false), 1_000_000);
+        assert!(parked.size_for("std", false) < 1_000_000);
+    }
+
+    #[test]
+    fn words_choose_by_id_name_and_group() {
+        let count = |word: &str| all().filter(|w| w.answers_to(word)).count();
+        assert_eq!(count("yield-1"), 1);
+        assert!(count("yield") > 1);
+        assert!(count("core") > count("yield"));
+        assert_eq!(count("nonsense"), 0);
+    }
+}

@@ -1,0 +1,54 @@
+//! What every Rust peer of the comparison shares.
+//!
+//! A peer is one executable: `peer WORKLOAD --procs P [--size N] [--variant V]`. It warms up, measures, and prints
+//! one line of JSON on standard output. The exit status says how it went:
+//!
+//! | status | meaning |
+//! | --- | --- |
+//! | 0 | measured |
+//! | 2 | the arguments make no sense |
+//! | 3 | this peer cannot run this workload; the reason is on standard error |
+//!
+//! The Go peer keeps the same contract in `peers/go/main.go`.
+
+mod args;
+mod measure;
+mod report;
+
+pub use args::Args;
+pub use measure::{
+    BLOCK_NAP, BLOCKERS, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOGS_PER_P, HogRun, LOCKERS, Lateness, Lcg,
+    Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory, nth_prime, sieve_messages,
+    skynet_nodes, skynet_sum, warm_then_time,
+};
+pub use report::Report;
+
+/// A measurement, or the reason why this peer cannot run the workload.
+pub type Outcome = Result<Report, String>;
+
+/// The whole `main` of a peer: reads the arguments, runs `dispatch`, prints the line or the reason.
+pub fn main(peer: &str, dispatch: fn(&Args) -> Outcome) -> ! {
+    let args = match Args::parse(std::env::args().skip(1)) {
+        Ok(args) => args,
+        Err(why) => {
+            eprintln!("{why}");
+            eprintln!("usage: peer WORKLOAD --procs P [--size N] [--variant V]");
+            std::process::exit(2);
+        }
+    };
+    match dispatch(&args) {
+        Ok(report) => println!("{}", report.to_json(peer, &args)),
+        Err(why) => {
+            eprintln!("{why}");
+            std::process::exit(3);
+        }
+    }
+    // Not `return`: goroutines, threads or runtimes that a workload left behind need not be torn down.
+    std::process::exit(0);
+}
+
+/// The outcome for a workload that the peer does not have. The driver adds its name.
+pub fn unknown(args: &Args) -> Outcome {
+    let variant = args.variant.as_ref().map(|v| format!(" in variant {v:?}")).unwrap_or_default();
+    Err(format!("has no such workload{variant}"))
+}

@@ -1,0 +1,113 @@
+// Group "block": hogs and blocking system calls.
+package main
+
+import (
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// hog starts the sleeper first.
+func hog(a args) report {
+	hogs := newCounters(hogsPerP * a.procs)
+	awake, done := make(chan struct{}), make(chan []int64)
+	go func() {
+		time.Sleep(nap)
+		close(awake)
+		done <- oversleep(a.sizeOr(200))
+	}()
+	<-awake
+	run := beginHogRun(hogs)
+	wait := startHogs(hogs)
+	over := <-done
+	r := hogReport(over, run, a.procs)
+	hogs.stop.Store(true)
+	wait()
+	return r
+}
+
+// hogFirst starts the sleeper when every hog is running.
+func hogFirst(a args) report {
+	hogs := newCounters(hogsPerP * a.procs)
+	wait := startHogs(hogs)
+	awaitHogs(hogs)
+	run := beginHogRun(hogs)
+	done := make(chan []int64)
+	go func() { done <- oversleep(a.sizeOr(200)) }()
+	over := <-done
+	r := hogReport(over, run, a.procs)
+	hogs.stop.Store(true)
+	wait()
+	return r
+}
+
+func startHogs(hogs *counters) (wait func()) {
+	var wg sync.WaitGroup
+	wg.Add(len(hogs.slots))
+	for i := range hogs.slots {
+		go func() {
+			hogs.hog(i)
+			wg.Done()
+		}()
+	}
+	return wg.Wait
+}
+
+func awaitHogs(hogs *counters) {
+	for hogs.started.Load() < int64(len(hogs.slots)) {
+		runtime.Gosched()
+	}
+}
+
+const (
+	blockers = 64
+	blockNap = 10 * time.Millisecond
+)
+
+// blocking sleeps in the kernel, not in the runtime; ideal_ratio is 1 if no call waits for another.
+func blocking(a args) report {
+	naps := a.sizeOr(20)
+	run := func(naps int) {
+		var wg sync.WaitGroup
+		wg.Add(blockers)
+		for range blockers {
+			go func() {
+				for range naps {
+					t := syscall.NsecToTimespec(int64(blockNap))
+					for syscall.Nanosleep(&t, &t) == syscall.EINTR {
+					}
+				}
+				wg.Done()
+			}()
+		}
+		wg.Wait()
+	}
+	took := warmThenTime(naps, run)
+	ideal := time.Duration(naps) * blockNap
+	return report{ops: blockers * naps, time: took}.with("ideal_ratio", float64(took)/float64(ideal))
+}
+
+// syscallShort goes through syscall.Syscall, which tells the scheduler as gort::blocking does. syscall.Getppid is
+// the bare instruction and leaves the scheduler out.
+func syscallShort(a args) report {
+	n := a.sizeOr(2_000_000)
+	took := warmThenTime(n, func(n int) {
+		for range n {
+			syscall.Syscall(syscall.SYS_GETPPID, 0, 0, 0)
+		}
+	})
+	return report{ops: n, time: took}
+}
+
+func fairness(a args) report {
+	hogs := newCounters(fairHogsPerP * a.procs)
+	wait := startHogs(hogs)
+	awaitHogs(hogs)
+	run := beginHogRun(hogs)
+	time.Sleep(time.Duration(a.sizeOr(3000)) * time.Millisecond)
+	r := run.fairness(hogs)
+	hogs.stop.Store(true)
+	wait()
+	return r
+}

@@ -1,0 +1,98 @@
+//! The gort peer, with P = `--procs`.
+//!
+//! Variant `shared` runs goroutines on their M's thread-local storage, variant `unmarked` leaves `gort::blocking` out.
+
+#[cfg(feature = "block")]
+mod block;
+#[cfg(feature = "chan")]
+mod chan;
+mod core;
+mod gate;
+mod kind;
+#[cfg(feature = "sync")]
+mod sync;
+#[cfg(feature = "time")]
+mod time;
+
+use compare_common::{Args, Outcome, unknown};
+use kind::{Private, Shared};
+use std::time::Duration;
+
+fn main() {
+    compare_common::main("gort", dispatch)
+}
+
+fn dispatch(args: &Args) -> Outcome {
+    gort::runtime::set_max_procs(args.procs);
+    match args.variant.as_deref() {
+        None => plain(args),
+        Some("shared") => shared(args),
+        #[cfg(feature = "block")]
+        Some("unmarked") if args.workload == "blocking" => block::blocking_unmarked(args),
+        Some(_) => unknown(args),
+    }
+}
+
+fn shared(args: &Args) -> Outcome {
+    match args.workload.as_str() {
+        "spawn_join" => core::spawn_join::<Shared>(args),
+        "yield" => core::yield_now::<Shared>(args),
+        "parked" => core::parked::<Shared>(args),
+        _ => unknown(args),
+    }
+}
+
+fn plain(args: &Args) -> Outcome {
+    match args.workload.as_str() {
+        "spawn_join" => core::spawn_join::<Private>(args),
+        "spawn_one" => core::spawn_one(args),
+        "yield" => core::yield_now::<Private>(args),
+        "skynet" => core::skynet(args),
+        "parked" => core::parked::<Private>(args),
+        "fib" => core::fib(args),
+        #[cfg(feature = "chan")]
+        "pingpong" => chan::pingpong(args),
+        #[cfg(feature = "chan")]
+        "chan_buffered" => chan::chan_buffered(args),
+        #[cfg(feature = "chan")]
+        "mpmc" => chan::mpmc(args),
+        #[cfg(feature = "chan")]
+        "skynet_chan" => chan::skynet_chan(args),
+        #[cfg(feature = "chan")]
+        "sieve" => chan::sieve(args),
+        #[cfg(feature = "chan")]
+        "select_ready2" => chan::select_ready2(args),
+        #[cfg(feature = "chan")]
+        "select_ready8" => chan::select_ready8(args),
+        #[cfg(feature = "chan")]
+        "select_blocked2" => chan::select_blocked2(args),
+        #[cfg(feature = "chan")]
+        "select_blocked8" => chan::select_blocked8(args),
+        #[cfg(feature = "sync")]
+        "mutex" => sync::mutex(args),
+        #[cfg(feature = "sync")]
+        "mutex_free" => sync::mutex_free(args),
+        #[cfg(feature = "sync")]
+        "rwlock" => sync::rwlock(args),
+        #[cfg(feature = "time")]
+        "timers" => time::timers(args),
+        #[cfg(feature = "chan")]
+        "ring" => chan::ring(args),
+        #[cfg(feature = "time")]
+        "hog" => time::hog(args),
+        #[cfg(feature = "time")]
+        "hog_first" => time::hog_first(args),
+        #[cfg(feature = "block")]
+        "blocking" => block::blocking(args),
+        #[cfg(feature = "block")]
+        "syscall_short" => block::syscall_short(args),
+        #[cfg(feature = "time")]
+        "fairness" => time::fairness(args),
+        _ => unknown(args),
+    }
+}
+
+/// As `compare_common::warm_then_time`, in a goroutine.
+fn warm_then_time(size: u64, body: impl FnMut(u64) + Send + 'static) -> Duration {
+    gort::run(move || compare_common::warm_then_time(size, body))
+}

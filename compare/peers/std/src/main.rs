@@ -1,0 +1,42 @@
+//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core.
+
+mod block;
+mod chan;
+mod core;
+
+use compare_common::{Args, Outcome, unknown};
+
+fn main() {
+    compare_common::main("std", dispatch)
+}
+
+fn dispatch(args: &Args) -> Outcome {
+    match args.workload.as_str() {
+        "spawn_join" => core::spawn_join(args),
+        "spawn_one" => core::spawn_one(args),
+        "yield" => core::yield_now(args),
+        "skynet" => core::skynet(args),
+        "parked" => core::parked(args),
+        "fib" => core::fib(args),
+        "pingpong" => chan::pingpong(args),
+        "chan_buffered" => chan::chan_buffered(args),
+        "mpmc" => chan::mpmc(args),
+        "skynet_chan" => chan::skynet_chan(args),
+        "sieve" => chan::sieve(args),
+        "select_ready2" => chan::select_ready2(args),
+        "select_ready8" => chan::select_ready8(args),
+        "select_blocked2" => chan::select_blocked2(args),
+        "select_blocked8" => chan::select_blocked8(args),
+        "mutex" => chan::mutex(args),
+        "mutex_free" => chan::mutex_free(args),
+        "rwlock" => chan::rwlock(args),
+        "timers" => chan::timers(args),
+        "ring" => chan::ring(args),
+        "hog" => block::hog(args),
+        "hog_first" => block::hog_first(args),
+        "blocking" => block::blocking(args),
+        "syscall_short" => block::syscall_short(args),
+        "fairness" => block::fairness(args),
+        _ => unknown(args),
+    }
+}

@@ -1,0 +1,74 @@
+//! The Tokio peer: the multi-thread runtime with `--procs` threads.
+
+// A function that spawns itself must promise `Send` in its signature; `async fn` cannot.
+#![allow(clippy::manual_async_fn)]
+
+mod block;
+mod chan;
+mod core;
+
+use compare_common::{Args, Outcome, unknown};
+use std::future::Future;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+
+fn main() {
+    compare_common::main("tokio", dispatch)
+}
+
+fn dispatch(args: &Args) -> Outcome {
+    match args.workload.as_str() {
+        "spawn_join" => core::spawn_join(args),
+        "spawn_one" => core::spawn_one(args),
+        "yield" => core::yield_now(args),
+        "skynet" => core::skynet(args),
+        "parked" => core::parked(args),
+        "fib" => core::fib(args),
+        "pingpong" => chan::pingpong(args),
+        "chan_buffered" => chan::chan_buffered(args),
+        "mpmc" => chan::mpmc(args),
+        "skynet_chan" => chan::skynet_chan(args),
+        "sieve" => chan::sieve(args),
+        "select_ready2" => chan::select_ready2(args),
+        "select_ready8" => chan::select_ready8(args),
+        "select_blocked2" => chan::select_blocked2(args),
+        "select_blocked8" => chan::select_blocked8(args),
+        "mutex" => chan::mutex(args),
+        "mutex_free" => chan::mutex_free(args),
+        "rwlock" => chan::rwlock(args),
+        "timers" => chan::timers(args),
+        "ring" => chan::ring(args),
+        "blocking" => block::blocking(args),
+        "syscall_short" => block::syscall_short(args),
+        "hog" | "hog_first" | "fairness" => {
+            Err("Tokio does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
+                .into())
+        }
+        _ => unknown(args),
+    }
+}
+
+fn runtime(args: &Args) -> Runtime {
+    Builder::new_multi_thread().worker_threads(args.procs).enable_time().build().expect("runtime starts")
+}
+
+/// Runs `body` as a task on one of the runtime's own threads: the thread that calls `block_on` is slower.
+fn run<T: Send + 'static>(args: &Args, body: impl Future<Output = T> + Send + 'static) -> T {
+    let runtime = runtime(args);
+    runtime.block_on(runtime.spawn(body)).unwrap()
+}
+
+/// As `compare_common::warm_then_time`, in a task.
+fn warm_then_time<F>(args: &Args, size: u64, body: impl Fn(u64) -> F + Send + 'static) -> Duration
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    // Two futures made beforehand, so that `body` itself need not be shared between threads.
+    let (warm, measured) = (body((size / 10).max(1)), body(size));
+    run(args, async move {
+        warm.await;
+        let start = Instant::now();
+        measured.await;
+        start.elapsed()
+    })
+}

@@ -1,0 +1,1 @@
+//! Only the tests of this package matter.

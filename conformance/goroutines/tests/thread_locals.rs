@@ -1,0 +1,5 @@
+#[macro_use]
+extern crate gtest;
+extern crate gstd as std;
+
+include!(concat!(env!("OUT_DIR"), "/thread_locals.rs"));

@@ -1,0 +1,38 @@
+//! The build script of the test packages: for each test file of crossbeam-channel, writes a file with a module
+//! whose body is that file, wherever cargo has put it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo:rerun-if-changed=../locate.rs");
+    println!("cargo:rerun-if-changed=../Cargo.lock");
+    println!("cargo:rustc-check-cfg=cfg(miri)");
+    println!("cargo:rustc-check-cfg=cfg(crossbeam_sanitize)");
+    let tests = package_dir("crossbeam-channel").join("tests");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for entry in fs::read_dir(&tests).expect("the crate ships its tests") {
+        let file = entry.expect("a directory entry").path();
+        let name = file.file_name().expect("a file");
+        assert!(Path::new("tests").join(name).exists(), "tests/{} is missing here", name.display());
+        let module = format!("#[path = {:?}]\nmod body;\n", file.display().to_string());
+        fs::write(out.join(name), module).expect("OUT_DIR can be written to");
+    }
+}
+
+fn package_dir(name: &str) -> PathBuf {
+    let output = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
+        .args(["metadata", "--format-version=1", "--manifest-path"])
+        .arg(Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let package = metadata["packages"]
+        .as_array()
+        .and_then(|packages| packages.iter().find(|package| package["name"] == name))
+        .unwrap_or_else(|| panic!("{name} is a dependency"));
+    let manifest = package["manifest_path"].as_str().expect("a path");
+    Path::new(manifest).parent().expect("a directory").to_path_buf()
+}

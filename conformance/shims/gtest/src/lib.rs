@@ -1,0 +1,21 @@
+//! `#[test]` that runs its body in a goroutine.
+
+use proc_macro::TokenStream;
+use quote::quote;
+use syn::{parse_macro_input, ItemFn};
+
+/// Takes the place of the built-in attribute; `std` is `gstd` where it is used.
+#[proc_macro_attribute]
+pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
+    let ItemFn { attrs, sig, block, .. } = parse_macro_input!(item as ItemFn);
+    let name = &sig.ident;
+    quote! {
+        #[::core::prelude::rust_2021::test]
+        #(#attrs)*
+        fn #name() {
+            fn body() #block
+            ::std::run_test(body);
+        }
+    }
+    .into()
+}

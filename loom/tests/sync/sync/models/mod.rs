@@ -1,0 +1,14 @@
+//! The models.
+
+mod condvar;
+mod mutex;
+mod rwlock;
+mod semaphore;
+mod wait_group;
+
+/// Explores the model with at most `preemptions` forced switches between threads in one run.
+fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}

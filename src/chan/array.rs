@@ -1,0 +1,632 @@
+//! Bounded channels: a lock-free [`Ring`] and, for those who have to wait, two queues behind a lock.
+//!
+//! An operation tries the ring first. It comes to the lock only if a flag in the ring sends it there, or to
+//! wait. Under the lock these hold whenever it is released:
+//!
+//! - A1. If a receiver is queued, `tail` carries `WAITING` and the ring is empty. (It was empty when the flag was
+//!   set, see `ring.rs`; since then only holders of the lock send, and they serve waiting receivers first.)
+//! - A2. If a sender is queued, `head` carries `WAITING` and there is no room: messages and reservations fill
+//!   the capacity. (Since then only holders of the lock receive, and they refill from the queue.)
+//! - A3. `reserved` places are promised to selects that have chosen to send here but do not have their message
+//!   yet. While there are any, `tail` carries `HELD`, so that nobody takes the room without counting them.
+//! - A4. A word carries `WAITING` only if somebody is queued at its side.
+//!
+//! So messages are handed over directly: a sender copies into the slot of a queued receiver, a receiver takes
+//! the oldest message and puts that of a queued sender in its place. Both are served in the order of arrival.
+//!
+//! A slot whose last user was interrupted in the middle is `Busy`. Nobody waits for that under the lock: the
+//! operation releases it, gives way and starts again.
+
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr;
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+
+use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use crate::chan::relax::Relax;
+use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::sched::lock::{Guard, Lock};
+use crate::sched::reason::WaitReason;
+
+struct State {
+    receivers: Side,
+    senders: Side,
+    reserved: usize,
+}
+
+/// What an operation under the lock came to.
+enum Locked {
+    Done(Wakes),
+    /// Full or empty.
+    Blocked,
+    Disconnected,
+    /// Release the lock and try again.
+    Busy,
+}
+
+/// A bounded channel.
+pub(crate) struct Array<T> {
+    ring: Ring<T>,
+    state: CachePadded<Lock<State>>,
+}
+
+impl<T> Array<T> {
+    pub(crate) fn new(capacity: usize) -> Array<T> {
+        let state = State { receivers: Side::new(), senders: Side::new(), reserved: 0 };
+        Array { ring: Ring::new(capacity), state: CachePadded::new(Lock::new(state)) }
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self) as usize
+    }
+
+    // Sending.
+
+    #[inline]
+    pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
+        let msg = ManuallyDrop::new(msg);
+        // SAFETY: the message is taken back below unless it was given away.
+        let result = match unsafe { self.ring.push(&raw const *msg, 0) } {
+            Push::Done => return Ok(()),
+            Push::Full => Outcome::Pending,
+            Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, false, None),
+        };
+        match result {
+            Outcome::Done => Ok(()),
+            Outcome::Disconnected => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(msg))),
+            _ => Err(TrySendError::Full(ManuallyDrop::into_inner(msg))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        let msg = ManuallyDrop::new(msg);
+        // SAFETY: the message is taken back below unless it was given away.
+        if unsafe { self.ring.push(&raw const *msg, 0) } == Push::Done {
+            return Ok(());
+        }
+        match self.send_slow(&raw const *msg, true, deadline) {
+            Outcome::Done => Ok(()),
+            Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
+            _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
+        }
+    }
+
+    /// Sends under the lock, waiting if `block`. `Done` means that the message was given away, `Pending` that
+    /// there was no room (in time).
+    #[cold]
+    fn send_slow(&self, msg: *const T, block: bool, deadline: Option<Instant>) -> Outcome {
+        let mut relax = Relax::new();
+        loop {
+            let mut state = self.state.lock();
+            match self.push_locked(&mut state, msg) {
+                Locked::Done(wakes) => {
+                    drop(state);
+                    wakes.fire();
+                    return Outcome::Done;
+                }
+                Locked::Disconnected => return Outcome::Disconnected,
+                Locked::Busy => {
+                    drop(state);
+                    relax.relax();
+                    continue;
+                }
+                Locked::Blocked if !block => return Outcome::Pending,
+                Locked::Blocked => {}
+            }
+            if !self.stop_receivers(&state) {
+                continue;
+            }
+            let outcome = wait_at(
+                msg.cast_mut().cast(),
+                WaitReason::ChanSend,
+                self.address(),
+                deadline,
+                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                |node| unsafe { self.publish(state, node, |s| &mut s.senders, Kind::Op) },
+                // SAFETY: as above.
+                |node| unsafe { self.retract(node, |s| &mut s.senders, Kind::Op) },
+            );
+            return outcome.unwrap_or(Outcome::Pending);
+        }
+    }
+
+    /// Hands the message to a waiting receiver or puts it into the ring.
+    fn push_locked(&self, state: &mut State, msg: *const T) -> Locked {
+        let tail = self.ring.tail();
+        if tail.has(CLOSED) {
+            return Locked::Disconnected;
+        }
+        if tail.has(WAITING)
+            && let Some(wakes) = self.hand_over(state, msg)
+        {
+            return Locked::Done(wakes);
+        }
+        if state.reserved > 0 && !self.has_room(state) {
+            return Locked::Blocked;
+        }
+        // SAFETY: the caller gives the message away if we are done.
+        match unsafe { self.ring.push(msg, WAITING | HELD) } {
+            Push::Done => Locked::Done(self.filled(state)),
+            Push::Full => Locked::Blocked,
+            Push::Busy => Locked::Busy,
+            Push::Flagged => Locked::Disconnected,
+        }
+    }
+
+    /// Copies the message to the first waiting receiver, if there still is one.
+    fn hand_over(&self, state: &mut State, msg: *const T) -> Option<Wakes> {
+        let node = state.receivers.ops.claim()?;
+        let mut wakes = Wakes::new();
+        // SAFETY: the node is claimed; receivers have slots for a message of our type. The caller gives
+        // the message away.
+        unsafe {
+            ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
+            wakes.add(node, Outcome::Done);
+        }
+        self.settle_tail_flag(state);
+        Some(wakes)
+    }
+
+    /// A message has come into the ring and nobody waits for it: tell those who watch.
+    fn filled(&self, state: &mut State) -> Wakes {
+        let mut wakes = Wakes::new();
+        state.receivers.watchers.claim_all(Outcome::Done, &mut wakes);
+        self.settle_tail_flag(state);
+        wakes
+    }
+
+    /// Messages and reservations leave room. Exact while `tail` carries a flag.
+    fn has_room(&self, state: &State) -> bool {
+        self.ring.len_between(self.ring.head(), self.ring.tail()) + state.reserved < self.ring.capacity()
+    }
+
+    /// Makes receivers come to the lock. False if there is room after all; then nothing has changed.
+    fn stop_receivers(&self, state: &State) -> bool {
+        let head = self.ring.flag_head(WAITING);
+        let tail = self.ring.tail();
+        if self.ring.len_between(head, tail) + state.reserved >= self.ring.capacity() {
+            return true;
+        }
+        self.settle_head_flag(state);
+        false
+    }
+
+    fn settle_tail_flag(&self, state: &State) {
+        if state.receivers.is_empty() && self.ring.tail().has(WAITING) {
+            self.ring.unflag_tail(WAITING);
+        }
+    }
+
+    fn settle_head_flag(&self, state: &State) {
+        if state.senders.is_empty() && self.ring.head().has(WAITING) {
+            self.ring.unflag_head(WAITING);
+        }
+    }
+
+    // Receiving.
+
+    #[inline]
+    pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
+        let mut msg = MaybeUninit::<T>::uninit();
+        // SAFETY: a place for a message.
+        let result = match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
+            Outcome::Done => Ok(()),
+            Outcome::Disconnected => Err(TryRecvError::Disconnected),
+            _ => Err(TryRecvError::Empty),
+        };
+        // SAFETY: done, hence there is a message.
+        result.map(|()| unsafe { msg.assume_init() })
+    }
+
+    /// As `try_recv`, into `to`. The outcome is `Done`, `Disconnected` or, if there is no message, `Pending`.
+    ///
+    /// # Safety
+    /// `to` may be written to.
+    #[inline]
+    pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
+        // SAFETY: the caller's.
+        match unsafe { self.ring.pop(to, 0) } {
+            Pop::Done => Outcome::Done,
+            Pop::Empty { closed: true } => Outcome::Disconnected,
+            Pop::Empty { closed: false } => Outcome::Pending,
+            Pop::Flagged | Pop::Busy => self.recv_slow(to, false, None),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        let mut msg = MaybeUninit::<T>::uninit();
+        // SAFETY: a place for a message.
+        if unsafe { self.ring.pop(msg.as_mut_ptr(), 0) } != Pop::Done {
+            match self.recv_slow(msg.as_mut_ptr(), true, deadline) {
+                Outcome::Done => {}
+                Outcome::Disconnected => return Err(RecvTimeoutError::Disconnected),
+                _ => return Err(RecvTimeoutError::Timeout),
+            }
+        }
+        // SAFETY: done, hence there is a message.
+        Ok(unsafe { msg.assume_init() })
+    }
+
+    /// Receives under the lock, waiting if `block`. `Done` means that `to` holds a message, `Pending` that
+    /// there was none (in time).
+    #[cold]
+    fn recv_slow(&self, to: *mut T, block: bool, deadline: Option<Instant>) -> Outcome {
+        let mut relax = Relax::new();
+        loop {
+            let mut state = self.state.lock();
+            match self.pop_locked(&mut state, to) {
+                Locked::Done(wakes) => {
+                    drop(state);
+                    wakes.fire();
+                    return Outcome::Done;
+                }
+                Locked::Disconnected => return Outcome::Disconnected,
+                Locked::Busy => {
+                    drop(state);
+                    relax.relax();
+                    continue;
+                }
+                Locked::Blocked if !block => return Outcome::Pending,
+                Locked::Blocked => {}
+            }
+            if !self.stop_senders(&state) {
+                continue;
+            }
+            let outcome = wait_at(
+                to.cast(),
+                WaitReason::ChanReceive,
+                self.address(),
+                deadline,
+                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                |node| unsafe { self.publish(state, node, |s| &mut s.receivers, Kind::Op) },
+                // SAFETY: as above.
+                |node| unsafe { self.retract(node, |s| &mut s.receivers, Kind::Op) },
+            );
+            return outcome.unwrap_or(Outcome::Pending);
+        }
+    }
+
+    /// Takes the oldest message and lets a waiting sender have its place.
+    fn pop_locked(&self, state: &mut State, to: *mut T) -> Locked {
+        if !self.ring.head().has(WAITING) {
+            // SAFETY: the caller's.
+            return match unsafe { self.ring.pop(to, 0) } {
+                Pop::Done => Locked::Done(Wakes::new()),
+                Pop::Empty { closed: true } => Locked::Disconnected,
+                Pop::Empty { closed: false } => Locked::Blocked,
+                Pop::Flagged | Pop::Busy => Locked::Busy,
+            };
+        }
+        match self.ring.front() {
+            Front::Filled => self.pop_and_refill(state, to),
+            Front::Busy => Locked::Busy,
+            // All the capacity is reserved: the queued senders are next.
+            Front::Empty { closed } => match state.senders.ops.claim_with_slot() {
+                Some(node) => {
+                    let mut wakes = Wakes::new();
+                    // SAFETY: the node is claimed, its slot holds a message of our type that we take.
+                    unsafe {
+                        ptr::copy_nonoverlapping((*node.as_ptr()).slot.cast::<T>(), to, 1);
+                        wakes.add(node, Outcome::Done);
+                    }
+                    self.settle_head_flag(state);
+                    Locked::Done(wakes)
+                }
+                None if closed => Locked::Disconnected,
+                None => Locked::Blocked,
+            },
+        }
+    }
+
+    /// As `pop_locked`, when the front is filled and `head` carries `WAITING`.
+    fn pop_and_refill(&self, state: &mut State, to: *mut T) -> Locked {
+        if self.ring.tail().has(HELD) && !self.ring.back_is_free() {
+            // We could not put a sender's message there; so do not claim it.
+            return Locked::Busy;
+        }
+        let mut wakes = Wakes::new();
+        let sender = state.senders.ops.claim();
+        // SAFETY: the node is claimed; a slot holds a message of our type.
+        let slot = sender.map(|node| unsafe { (*node.as_ptr()).slot.cast::<T>() });
+        match (sender, slot) {
+            (Some(node), Some(slot)) if !slot.is_null() => {
+                // SAFETY: the front is filled. The ring is full (A2) unless room is reserved, and then the slot
+                // at the tail is free and only ours to fill (A3).
+                unsafe {
+                    if self.ring.tail().has(HELD) {
+                        self.pop_certainly(to);
+                        self.push_certainly(slot);
+                    } else {
+                        self.ring.exchange(to, slot);
+                    }
+                    wakes.add(node, Outcome::Done);
+                }
+            }
+            (Some(node), _) => {
+                // The place that becomes free is promised to the select before anybody can see it.
+                self.ring.flag_tail(HELD);
+                state.reserved += 1;
+                // SAFETY: the front is filled; the node is claimed.
+                unsafe {
+                    self.pop_certainly(to);
+                    wakes.add(node, Outcome::Credit);
+                }
+            }
+            (None, _) => {
+                // SAFETY: the front is filled.
+                unsafe { self.pop_certainly(to) };
+                state.senders.watchers.claim_all(Outcome::Done, &mut wakes);
+            }
+        }
+        self.settle_head_flag(state);
+        Locked::Done(wakes)
+    }
+
+    /// # Safety
+    /// The front is filled, `head` carries `WAITING`, `to` may be written to.
+    unsafe fn pop_certainly(&self, to: *mut T) {
+        // SAFETY: the caller's.
+        let result = unsafe { self.ring.pop(to, WAITING) };
+        debug_assert_eq!(result, Pop::Done);
+    }
+
+    /// # Safety
+    /// The back is free, `tail` carries `HELD`, `from` is a message that is given away.
+    unsafe fn push_certainly(&self, from: *const T) {
+        // SAFETY: the caller's.
+        let result = unsafe { self.ring.push(from, WAITING | HELD) };
+        debug_assert_eq!(result, Push::Done);
+    }
+
+    /// Makes senders come to the lock. False if there is something to receive, or nothing ever will be; then
+    /// nothing has changed.
+    fn stop_senders(&self, state: &State) -> bool {
+        let tail = self.ring.flag_tail(WAITING);
+        if tail.is_at(self.ring.head()) && !tail.has(CLOSED) {
+            return true;
+        }
+        self.settle_tail_flag(state);
+        false
+    }
+
+    // Waiting.
+
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    unsafe fn publish(
+        &self,
+        mut state: Guard<'_, State>,
+        node: *mut Node,
+        side: fn(&mut State) -> &mut Side,
+        kind: Kind,
+    ) {
+        // SAFETY: the caller's.
+        unsafe { side(&mut state).queue(kind).push(node) };
+    }
+
+    /// # Safety
+    /// The node is alive and was published at this side with this kind.
+    unsafe fn retract(&self, node: *mut Node, side: fn(&mut State) -> &mut Side, kind: Kind) {
+        let mut state = self.state.lock();
+        // SAFETY: the caller's.
+        unsafe { side(&mut state).queue(kind).unlink(node) };
+        self.settle_tail_flag(&state);
+        self.settle_head_flag(&state);
+    }
+
+    // Sends of selects, whose message comes later.
+
+    /// Reserves a place. `Credit`, `Disconnected`, or `Pending` if there is no room.
+    pub(crate) fn try_reserve(&self) -> Outcome {
+        let mut state = self.state.lock();
+        let tail = self.ring.flag_tail(HELD);
+        if !tail.has(CLOSED) && self.has_room(&state) {
+            state.reserved += 1;
+            return Outcome::Credit;
+        }
+        self.settle_hold(&state);
+        if tail.has(CLOSED) { Outcome::Disconnected } else { Outcome::Pending }
+    }
+
+    fn settle_hold(&self, state: &State) {
+        if state.reserved == 0 && self.ring.tail().has(HELD) {
+            self.ring.unflag_tail(HELD);
+        }
+    }
+
+    /// Uses a reservation: `Done`, or `Disconnected` if the channel was closed meanwhile; then the message is
+    /// still the caller's.
+    pub(crate) fn send_reserved(&self, msg: *const T) -> Outcome {
+        let mut relax = Relax::new();
+        loop {
+            let mut state = self.state.lock();
+            let tail = self.ring.tail();
+            if tail.has(CLOSED) {
+                state.reserved -= 1;
+                self.settle_hold(&state);
+                return Outcome::Disconnected;
+            }
+            if tail.has(WAITING)
+                && let Some(wakes) = self.hand_over(&mut state, msg)
+            {
+                drop(state);
+                wakes.fire();
+                // The message did not need the place.
+                self.cancel_reserved();
+                return Outcome::Done;
+            }
+            if self.ring.back_is_free() {
+                // SAFETY: the back is free, and `tail` carries HELD (A3).
+                unsafe { self.push_certainly(msg) };
+                state.reserved -= 1;
+                let wakes = self.filled(&mut state);
+                self.settle_hold(&state);
+                drop(state);
+                wakes.fire();
+                return Outcome::Done;
+            }
+            drop(state);
+            relax.relax();
+        }
+    }
+
+    /// Gives a reservation back: its place goes to a waiting sender.
+    pub(crate) fn cancel_reserved(&self) {
+        let mut relax = Relax::new();
+        loop {
+            let mut state = self.state.lock();
+            if self.ring.tail().has(CLOSED) || state.senders.ops.is_empty() {
+                state.reserved -= 1;
+                let mut wakes = Wakes::new();
+                state.senders.watchers.claim_all(Outcome::Done, &mut wakes);
+                self.settle_head_flag(&state);
+                self.settle_hold(&state);
+                drop(state);
+                wakes.fire();
+                return;
+            }
+            if !self.ring.back_is_free() {
+                drop(state);
+                relax.relax();
+                continue;
+            }
+            if let Some(node) = state.senders.ops.claim() {
+                let mut wakes = Wakes::new();
+                // SAFETY: the node is claimed; a slot holds a message of our type. The back is free and
+                // `tail` carries HELD.
+                unsafe {
+                    let slot = (*node.as_ptr()).slot.cast::<T>();
+                    if slot.is_null() {
+                        // The reservation changes hands.
+                        wakes.add(node, Outcome::Credit);
+                    } else {
+                        self.push_certainly(slot);
+                        state.reserved -= 1;
+                        wakes.add(node, Outcome::Done);
+                    }
+                }
+                self.settle_head_flag(&state);
+                self.settle_hold(&state);
+                drop(state);
+                wakes.fire();
+                return;
+            }
+        }
+    }
+
+    /// Queues a select's send, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
+        let state = self.state.lock();
+        if self.ring.tail().has(CLOSED) || !self.stop_receivers(&state) {
+            return false;
+        }
+        // SAFETY: the caller's.
+        unsafe { self.publish(state, node, |s| &mut s.senders, kind) };
+        true
+    }
+
+    /// Queues a select's receive, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
+        let state = self.state.lock();
+        // SAFETY: the node is the caller's, and not yet published.
+        let own = unsafe { (*node).wait() };
+        // With all the capacity reserved, senders can wait at an empty ring.
+        if state.senders.ops.has_claimable(own, Node::has_slot) || !self.stop_senders(&state) {
+            return false;
+        }
+        // SAFETY: the caller's.
+        unsafe { self.publish(state, node, |s| &mut s.receivers, kind) };
+        true
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.retract(node, |s| &mut s.senders, kind) };
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.retract(node, |s| &mut s.receivers, kind) };
+    }
+
+    // The channel as a whole.
+
+    /// Operations that wait: of senders, of receivers.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.senders.ops.len(), state.receivers.ops.len())
+    }
+
+    /// Nothing is sent from now on; those who wait are told. False if that was so before.
+    pub(crate) fn close(&self) -> bool {
+        let mut state = self.state.lock();
+        if self.ring.flag_tail(CLOSED).has(CLOSED) {
+            return false;
+        }
+        let mut wakes = Wakes::new();
+        state.receivers.disconnect(&mut wakes);
+        state.senders.disconnect(&mut wakes);
+        self.settle_tail_flag(&state);
+        self.settle_head_flag(&state);
+        drop(state);
+        wakes.fire();
+        true
+    }
+
+    /// Closes and drops what is buffered.
+    pub(crate) fn close_and_discard(&self) {
+        self.close();
+        while self.try_recv().is_ok() {}
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.ring.capacity()
+    }
+
+    pub(crate) fn is_send_ready(&self) -> bool {
+        let tail = self.ring.tail();
+        if tail.has(HELD) && !tail.has(CLOSED) {
+            let state = self.state.lock();
+            return self.has_room(&state);
+        }
+        self.ring.len() < self.ring.capacity() || self.ring.is_closed()
+    }
+
+    pub(crate) fn is_recv_ready(&self) -> bool {
+        self.ring.len() != 0
+            || self.ring.is_closed()
+            || self.ring.head().has(WAITING) && {
+                let state = self.state.lock();
+                state.senders.ops.has_claimable(ptr::null(), Node::has_slot)
+            }
+    }
+}
+
+impl<T> Drop for Array<T> {
+    fn drop(&mut self) {
+        self.close_and_discard();
+    }
+}

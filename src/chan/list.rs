@@ -1,0 +1,580 @@
+//! Channels that grow: linked blocks of messages, with a lock at each end.
+//!
+//! Senders meet at the tail's lock, receivers at the head's; the two sides share only the positions of the
+//! ends, which count messages. Everything that waits is queued behind the tail's lock:
+//!
+//! - L1. A receiver is queued only if the channel was empty, as seen under the tail's lock; senders serve
+//!   queued receivers before they append. So receivers wait only while the channel is empty, and nobody is
+//!   woken in vain.
+//! - L2. Messages `head.position .. tail.position` are filled, in blocks that are linked from the block of the
+//!   head on. The tail's position is stored (Release) after the message and the link to its block are written,
+//!   and a receiver loads it (Acquire) before it reads them.
+//! - L3. The block of an end is the one of its last message: an end steps to the next block when it needs it,
+//!   so a sender links a new block in the same step in which it fills its first place. Until then, the head's
+//!   next block is not looked for.
+//!
+//! A bounded channel whose ring would be very large is such a list with a limit. Then
+//!
+//! - L4. A sender is queued only if messages and reservations reached the limit, as seen under the tail's lock.
+//!   A receiver that took a message comes to the tail's lock afterwards and, if somebody is queued, turns
+//!   the room into a reservation for it. The sender appends by itself: it may need memory, which is not
+//!   allocated under a lock.
+
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::{self, NonNull};
+use std::time::Instant;
+
+use crossbeam_utils::CachePadded;
+
+use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::chan::block::{BLOCK, Block};
+use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::sched::lock::{Guard, Lock};
+use crate::sched::reason::WaitReason;
+
+/// The closed bit of the tail's position; the count of messages is above it.
+const CLOSED: usize = 1;
+const ONE: usize = 2;
+
+/// Where an end of the chain is: the block of its last message, and how many places of it are behind the end.
+struct Place<T> {
+    block: Option<NonNull<Block<T>>>,
+    used: usize,
+}
+
+// SAFETY: the blocks belong to the channel, which is shared only if `T: Send`.
+unsafe impl<T> Send for Place<T> {}
+
+impl<T> Place<T> {
+    const fn new() -> Place<T> {
+        Place { block: None, used: BLOCK }
+    }
+}
+
+struct Tail<T> {
+    place: Place<T>,
+    receivers: Side,
+    senders: Side,
+    /// Places promised to senders that have not used them yet.
+    reserved: usize,
+}
+
+struct Head<T> {
+    place: Place<T>,
+    /// The tail's position as last seen: messages up to here need no new look.
+    seen: usize,
+}
+
+/// One end of the channel.
+struct End<S> {
+    lock: Lock<S>,
+    /// `ONE` for each message that ever passed here and, at the tail, `CLOSED`. Written under the lock.
+    position: AtomicUsize,
+}
+
+impl<S> End<S> {
+    fn new(state: S) -> CachePadded<End<S>> {
+        CachePadded::new(End { lock: Lock::new(state), position: AtomicUsize::new(0) })
+    }
+}
+
+/// What an attempt to append came to.
+enum Append {
+    Done(Wakes),
+    Full,
+    Disconnected,
+    /// A block is needed.
+    NoMemory,
+}
+
+/// An unbounded channel, or a bounded one of huge capacity.
+pub(crate) struct List<T> {
+    tail: CachePadded<End<Tail<T>>>,
+    head: CachePadded<End<Head<T>>>,
+    /// The first block of all, for the head. Written once, under the tail's lock.
+    first: AtomicPtr<Block<T>>,
+    /// An empty block to be used again.
+    spare: AtomicPtr<Block<T>>,
+    limit: Option<usize>,
+}
+
+impl<T> List<T> {
+    /// A channel for at most `limit` messages.
+    pub(crate) fn new(limit: Option<usize>) -> List<T> {
+        List {
+            tail: End::new(Tail {
+                place: Place::new(),
+                receivers: Side::new(),
+                senders: Side::new(),
+                reserved: 0,
+            }),
+            head: End::new(Head { place: Place::new(), seen: 0 }),
+            first: AtomicPtr::new(ptr::null_mut()),
+            spare: AtomicPtr::new(ptr::null_mut()),
+            limit,
+        }
+    }
+
+    fn address(&self) -> usize {
+        ptr::from_ref(self) as usize
+    }
+
+    // Sending.
+
+    #[inline]
+    pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
+        let msg = ManuallyDrop::new(msg);
+        match self.send_from(&raw const *msg, Room::Try) {
+            Outcome::Done => Ok(()),
+            Outcome::Disconnected => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(msg))),
+            _ => Err(TrySendError::Full(ManuallyDrop::into_inner(msg))),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
+        let msg = ManuallyDrop::new(msg);
+        match self.send_from(&raw const *msg, Room::Wait(deadline)) {
+            Outcome::Done => Ok(()),
+            Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
+            _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
+        }
+    }
+
+    /// Uses a reservation: `Done`, or `Disconnected` if the channel was closed meanwhile; then the message is
+    /// still the caller's.
+    pub(crate) fn send_reserved(&self, msg: *const T) -> Outcome {
+        self.send_from(msg, Room::Reserved)
+    }
+
+    /// Sends a message that needs no room: for unbounded channels. As `send_reserved`.
+    pub(crate) fn send_free(&self, msg: *const T) -> Outcome {
+        self.send_from(msg, Room::Try)
+    }
+
+    /// `Done` means that the message was given away, `Pending` that there was no room (in time).
+    #[inline]
+    fn send_from(&self, msg: *const T, mut room: Room) -> Outcome {
+        let mut memory = None;
+        let outcome = loop {
+            let mut tail = self.tail.lock.lock();
+            match self.append(&mut tail, msg, &room, &mut memory) {
+                Append::Done(wakes) => {
+                    drop(tail);
+                    wakes.fire();
+                    break Outcome::Done;
+                }
+                Append::Disconnected => break Outcome::Disconnected,
+                Append::NoMemory => {
+                    drop(tail);
+                    memory = Some(Block::new());
+                }
+                Append::Full => match room {
+                    Room::Wait(deadline) => match self.wait_for_room(tail, deadline) {
+                        Some(Outcome::Credit) => room = Room::Reserved,
+                        Some(outcome) => break outcome,
+                        None => break Outcome::Pending,
+                    },
+                    Room::Try | Room::Reserved => break Outcome::Pending,
+                },
+            }
+        };
+        if let Some(block) = memory {
+            self.recycle(block);
+        }
+        outcome
+    }
+
+    /// Hands the message to a waiting receiver or appends it.
+    #[inline]
+    fn append(
+        &self,
+        tail: &mut Tail<T>,
+        msg: *const T,
+        room: &Room,
+        memory: &mut Option<NonNull<Block<T>>>,
+    ) -> Append {
+        let position = self.tail.position.load(Ordering::Relaxed);
+        let reserved = usize::from(matches!(room, Room::Reserved));
+        if position & CLOSED != 0 {
+            tail.reserved -= reserved;
+            return Append::Disconnected;
+        }
+        let mut wakes = Wakes::new();
+        if let Some(node) = tail.receivers.ops.claim() {
+            // SAFETY: the node is claimed; the slot of a receiver is for a message of our type. The
+            // caller gives the message away.
+            unsafe {
+                ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
+                wakes.add(node, Outcome::Done);
+            }
+            tail.reserved -= reserved;
+            self.grant(tail, &mut wakes);
+            return Append::Done(wakes);
+        }
+        if reserved == 0 && !self.has_room(tail) {
+            return Append::Full;
+        }
+        if tail.place.used == BLOCK && !self.link(tail, memory) {
+            return Append::NoMemory;
+        }
+        let Place { block: Some(block), used } = tail.place else { unreachable!("linked above") };
+        // SAFETY: the block is alive and the place is behind the tail: ours, and empty (L2).
+        unsafe { ptr::copy_nonoverlapping(msg, Block::message(block, used), 1) };
+        tail.place.used += 1;
+        tail.reserved -= reserved;
+        // Release pairs with the Acquire in `pop`: L2.
+        self.tail.position.store(position + ONE, Ordering::Release);
+        tail.receivers.watchers.claim_all(Outcome::Done, &mut wakes);
+        Append::Done(wakes)
+    }
+
+    /// Links a block behind the full one of the tail. False if there is none to link.
+    #[cold]
+    fn link(&self, tail: &mut Tail<T>, memory: &mut Option<NonNull<Block<T>>>) -> bool {
+        // Acquire pairs with the Release in `recycle`: its last user is done with it.
+        let spare = || NonNull::new(self.spare.swap(ptr::null_mut(), Ordering::Acquire));
+        let Some(block) = memory.take().or_else(spare) else { return false };
+        match tail.place.block {
+            // Published with the position of its first message.
+            None => self.first.store(block.as_ptr(), Ordering::Relaxed),
+            // SAFETY: the head leaves a block only when the next one is linked and has a message (L3), so this
+            // one is alive, and its link is read by nobody before the position moves.
+            Some(last) => unsafe { Block::set_next(last, block.as_ptr()) },
+        }
+        tail.place = Place { block: Some(block), used: 0 };
+        true
+    }
+
+    /// Keeps an empty block for later or frees it. No lock may be held.
+    #[cold]
+    fn recycle(&self, block: NonNull<Block<T>>) {
+        // SAFETY: the caller's alone.
+        unsafe { Block::set_next(block, ptr::null_mut()) };
+        // Release pairs with the Acquire in `link`.
+        let kept = self.spare.compare_exchange(
+            ptr::null_mut(),
+            block.as_ptr(),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        if kept.is_err() {
+            // SAFETY: the caller's alone.
+            unsafe { Block::free(block) };
+        }
+    }
+
+    /// Messages and reservations leave room. Needs the tail's lock.
+    #[inline]
+    fn has_room(&self, tail: &Tail<T>) -> bool {
+        self.limit.is_none_or(|limit| self.len_at_tail().saturating_add(tail.reserved) < limit)
+    }
+
+    /// Messages; perhaps some more than there still are. Needs the tail's lock.
+    fn len_at_tail(&self) -> usize {
+        (self.tail.position.load(Ordering::Relaxed) - self.head.position.load(Ordering::Relaxed)) / ONE
+    }
+
+    /// Turns room into reservations of those who wait for it, and tells those who watch. Needs the tail's lock.
+    fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
+        if self.limit.is_none() || tail.senders.is_empty() {
+            return;
+        }
+        while self.has_room(tail) {
+            let Some(node) = tail.senders.ops.claim() else {
+                tail.senders.watchers.claim_all(Outcome::Done, wakes);
+                return;
+            };
+            tail.reserved += 1;
+            // SAFETY: just claimed.
+            unsafe { wakes.add(node, Outcome::Credit) };
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, deadline: Option<Instant>) -> Option<Outcome> {
+        wait_at(
+            ptr::null_mut(),
+            WaitReason::ChanSend,
+            self.address(),
+            deadline,
+            // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+            |node| unsafe {
+                tail.senders.ops.push(node);
+                drop(tail);
+            },
+            // SAFETY: as above.
+            |node| unsafe { self.dequeue_send(node, Kind::Op) },
+        )
+    }
+
+    // Receiving.
+
+    #[inline]
+    pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
+        let mut msg = MaybeUninit::<T>::uninit();
+        // SAFETY: a place for a message.
+        match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
+            // SAFETY: done, hence there is a message.
+            Outcome::Done => Ok(unsafe { msg.assume_init() }),
+            Outcome::Disconnected => Err(TryRecvError::Disconnected),
+            _ => Err(TryRecvError::Empty),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        let mut msg = MaybeUninit::<T>::uninit();
+        // SAFETY: a place for a message.
+        let outcome = match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
+            Outcome::Pending => self.wait_for_message(msg.as_mut_ptr(), deadline),
+            outcome => outcome,
+        };
+        match outcome {
+            // SAFETY: done, hence there is a message.
+            Outcome::Done => Ok(unsafe { msg.assume_init() }),
+            Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
+            _ => Err(RecvTimeoutError::Timeout),
+        }
+    }
+
+    /// Takes the oldest message. The outcome is `Done`, `Disconnected` or, if there is none, `Pending`.
+    ///
+    /// # Safety
+    /// `to` may be written to.
+    #[inline]
+    pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
+        let mut head = self.head.lock.lock();
+        let position = self.head.position.load(Ordering::Relaxed);
+        if position == head.seen {
+            // Acquire pairs with the Release in `append` (L2) and in `close`.
+            let tail = self.tail.position.load(Ordering::Acquire);
+            head.seen = tail & !CLOSED;
+            if position == head.seen {
+                return if tail & CLOSED != 0 { Outcome::Disconnected } else { Outcome::Pending };
+            }
+        }
+        let left = if head.place.used == BLOCK { self.step(&mut head.place) } else { None };
+        let Place { block: Some(block), used } = head.place else { unreachable!("there is a message") };
+        // SAFETY: the place is filled and ours (L2).
+        unsafe { ptr::copy_nonoverlapping(Block::message(block, used), to, 1) };
+        head.place.used += 1;
+        // Only the count is of interest to others.
+        self.head.position.store(position + ONE, Ordering::Relaxed);
+        drop(head);
+        if let Some(block) = left {
+            self.recycle(block);
+        }
+        if self.limit.is_some() {
+            self.made_room();
+        }
+        Outcome::Done
+    }
+
+    /// Moves the head to the next block, which has a message. Returns the one it leaves.
+    #[cold]
+    fn step(&self, place: &mut Place<T>) -> Option<NonNull<Block<T>>> {
+        let left = place.block;
+        let next = match left {
+            None => self.first.load(Ordering::Relaxed),
+            // SAFETY: alive, and its link was published with the message behind it (L2).
+            Some(block) => unsafe { Block::next(block) },
+        };
+        *place = Place { block: NonNull::new(next), used: 0 };
+        left
+    }
+
+    #[cold]
+    fn made_room(&self) {
+        let mut wakes = Wakes::new();
+        self.grant(&mut self.tail.lock.lock(), &mut wakes);
+        wakes.fire();
+    }
+
+    #[cold]
+    fn wait_for_message(&self, to: *mut T, deadline: Option<Instant>) -> Outcome {
+        loop {
+            let mut tail = self.tail.lock.lock();
+            if self.is_recv_ready() {
+                drop(tail);
+                // SAFETY: the caller's.
+                match unsafe { self.try_recv_to(to) } {
+                    Outcome::Pending => continue,
+                    outcome => return outcome,
+                }
+            }
+            let outcome = wait_at(
+                to.cast(),
+                WaitReason::ChanReceive,
+                self.address(),
+                deadline,
+                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                |node| unsafe {
+                    tail.receivers.ops.push(node);
+                    drop(tail);
+                },
+                // SAFETY: as above.
+                |node| unsafe { self.dequeue_recv(node, Kind::Op) },
+            );
+            return outcome.unwrap_or(Outcome::Pending);
+        }
+    }
+
+    // Selects.
+
+    /// Reserves a place: `Credit` or `Free`, `Disconnected`, or `Pending` if there is no room.
+    pub(crate) fn try_reserve(&self) -> Outcome {
+        if self.limit.is_none() {
+            return if self.is_closed() { Outcome::Disconnected } else { Outcome::Free };
+        }
+        let mut tail = self.tail.lock.lock();
+        if self.is_closed() {
+            Outcome::Disconnected
+        } else if self.has_room(&tail) {
+            tail.reserved += 1;
+            Outcome::Credit
+        } else {
+            Outcome::Pending
+        }
+    }
+
+    /// Gives a reservation back.
+    pub(crate) fn cancel_reserved(&self) {
+        let mut wakes = Wakes::new();
+        let mut tail = self.tail.lock.lock();
+        tail.reserved -= 1;
+        self.grant(&mut tail, &mut wakes);
+        drop(tail);
+        wakes.fire();
+    }
+
+    /// Queues a select's send, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
+        let mut tail = self.tail.lock.lock();
+        if self.is_closed() || self.has_room(&tail) {
+            return false;
+        }
+        // SAFETY: the caller's.
+        unsafe { tail.senders.queue(kind).push(node) };
+        true
+    }
+
+    /// Queues a select's receive, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
+        let mut tail = self.tail.lock.lock();
+        if self.is_recv_ready() {
+            return false;
+        }
+        // SAFETY: the caller's.
+        unsafe { tail.receivers.queue(kind).push(node) };
+        true
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.tail.lock.lock().senders.queue(kind).unlink(node) };
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.tail.lock.lock().receivers.queue(kind).unlink(node) };
+    }
+
+    // The channel as a whole.
+
+    /// Operations that wait: of senders, of receivers.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let state = self.tail.lock.lock();
+        (state.senders.ops.len(), state.receivers.ops.len())
+    }
+
+    /// Nothing is sent from now on; those who wait are told. False if that was so before.
+    pub(crate) fn close(&self) -> bool {
+        let mut tail = self.tail.lock.lock();
+        let position = self.tail.position.load(Ordering::Relaxed);
+        if position & CLOSED != 0 {
+            return false;
+        }
+        // Release pairs with the Acquire loads of the position: who learns of the close sees what came before.
+        self.tail.position.store(position | CLOSED, Ordering::Release);
+        let mut wakes = Wakes::new();
+        tail.receivers.disconnect(&mut wakes);
+        tail.senders.disconnect(&mut wakes);
+        drop(tail);
+        wakes.fire();
+        true
+    }
+
+    /// Closes and drops what is buffered.
+    pub(crate) fn close_and_discard(&self) {
+        self.close();
+        while self.try_recv().is_ok() {}
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        // Acquire pairs with the Release in `close`.
+        self.tail.position.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        loop {
+            // Acquire, so that the second look at the tail is not taken before the look at the head.
+            let tail = self.tail.position.load(Ordering::Acquire);
+            let head = self.head.position.load(Ordering::Acquire);
+            if self.tail.position.load(Ordering::Relaxed) == tail {
+                return (tail.wrapping_sub(head) & !CLOSED) / ONE;
+            }
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    pub(crate) fn is_send_ready(&self) -> bool {
+        self.limit.is_none() || self.is_closed() || self.has_room(&self.tail.lock.lock())
+    }
+
+    pub(crate) fn is_recv_ready(&self) -> bool {
+        // Acquire pairs with the Release in `append` and `close`. Not equal also means closed.
+        self.tail.position.load(Ordering::Acquire) != self.head.position.load(Ordering::Relaxed)
+    }
+}
+
+/// Where the room for a message comes from.
+enum Room {
+    /// What is there now, or nothing.
+    Try,
+    /// What is there before the deadline.
+    Wait(Option<Instant>),
+    /// A reservation.
+    Reserved,
+}
+
+impl<T> Drop for List<T> {
+    fn drop(&mut self) {
+        self.close_and_discard();
+        let left = self.head.lock.lock().place.block;
+        let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
+        for block in [left, spare].into_iter().flatten() {
+            // SAFETY: nobody else is left. All messages were taken, so the head is in the last block.
+            unsafe { Block::free(block) };
+        }
+    }
+}

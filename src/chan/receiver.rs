@@ -1,0 +1,373 @@
+//! The receiving side.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::ptr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::chan::array::Array;
+use crate::chan::at::At;
+use crate::chan::counter::ReceiverSide;
+use crate::chan::errors::{RecvError, RecvTimeoutError, TryRecvError};
+use crate::chan::handle::Handle;
+use crate::chan::iter::{Iter, TryIter};
+use crate::chan::list::List;
+use crate::chan::tick::Tick;
+use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
+use crate::chan::zero::Zero;
+use crate::sched::reason::WaitReason;
+
+/// The receiving side of a channel. Clones receive from the same channel, each message goes to one of them; when
+/// the last of them is dropped, the channel is disconnected: what is buffered is dropped and senders get errors.
+///
+/// ```
+/// use gort::chan::unbounded;
+///
+/// let (s, r) = unbounded();
+/// s.send(1).unwrap();
+/// s.send(2).unwrap();
+/// assert_eq!(r.recv(), Ok(1));
+/// assert_eq!(r.clone().recv(), Ok(2));
+/// ```
+pub struct Receiver<T> {
+    pub(super) flavor: Flavor<T>,
+}
+
+pub(super) enum Flavor<T> {
+    Array(ReceiverSide<Array<T>>),
+    List(ReceiverSide<List<T>>),
+    Zero(ReceiverSide<Zero<T>>),
+    /// Only in a `Receiver<Instant>`.
+    At(Arc<At>),
+    /// Only in a `Receiver<Instant>`.
+    Tick(Arc<Tick>),
+    Never,
+}
+
+// SAFETY: the channels behind it hand messages from thread to thread and share nothing else.
+unsafe impl<T: Send> Send for Receiver<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Receiver<T> {}
+
+impl<T> UnwindSafe for Receiver<T> {}
+impl<T> RefUnwindSafe for Receiver<T> {}
+
+/// An instant as the message that it is.
+///
+/// # Safety
+/// `T` is `Instant`.
+unsafe fn message<T>(instant: Instant) -> T {
+    debug_assert_eq!(size_of::<T>(), size_of::<Instant>());
+    // SAFETY: the same type, and one that is copied.
+    unsafe { ptr::from_ref(&instant).cast::<T>().read() }
+}
+
+impl<T> Receiver<T> {
+    /// Receives without waiting, or says why that is not possible now. In a channel of capacity zero this needs
+    /// a sender that already waits.
+    ///
+    /// ```
+    /// use gort::chan::{TryRecvError, unbounded};
+    ///
+    /// let (s, r) = unbounded();
+    /// assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
+    /// s.send(5).unwrap();
+    /// drop(s);
+    /// assert_eq!(r.try_recv(), Ok(5));
+    /// assert_eq!(r.try_recv(), Err(TryRecvError::Disconnected));
+    /// ```
+    #[inline]
+    pub fn try_recv(&self) -> Result<T, TryRecvError> {
+        match &self.flavor {
+            Flavor::Array(chan) => chan.try_recv(),
+            Flavor::List(chan) => chan.try_recv(),
+            Flavor::Zero(chan) => chan.try_recv(),
+            // SAFETY: these flavors are built for instants only.
+            Flavor::At(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
+            // SAFETY: as above.
+            Flavor::Tick(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
+            Flavor::Never => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Receives, waiting for a message. Fails only if the channel is empty and disconnected or closed, now or
+    /// while waiting.
+    ///
+    /// ```
+    /// use gort::chan::{RecvError, unbounded};
+    ///
+    /// let (s, r) = unbounded();
+    /// std::thread::spawn(move || s.send(5).unwrap());
+    /// assert_eq!(r.recv(), Ok(5));
+    /// assert_eq!(r.recv(), Err(RecvError));
+    /// ```
+    #[inline]
+    pub fn recv(&self) -> Result<T, RecvError> {
+        self.recv_until(None).map_err(|_| RecvError)
+    }
+
+    /// As [`recv`](Receiver::recv), but for a limited time. A time that has already passed does not hinder a
+    /// receive that need not wait; one that is too long to be counted (`Duration::MAX`) means for ever.
+    ///
+    /// ```
+    /// use gort::chan::{RecvTimeoutError, unbounded};
+    /// use std::time::Duration;
+    ///
+    /// let (s, r) = unbounded::<i32>();
+    /// assert_eq!(r.recv_timeout(Duration::from_millis(1)), Err(RecvTimeoutError::Timeout));
+    /// drop(s);
+    /// assert_eq!(r.recv_timeout(Duration::MAX), Err(RecvTimeoutError::Disconnected));
+    /// ```
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        self.recv_until(Instant::now().checked_add(timeout))
+    }
+
+    /// As [`recv`](Receiver::recv), but only until `deadline`.
+    ///
+    /// ```
+    /// use gort::chan::{RecvTimeoutError, unbounded};
+    /// use std::time::Instant;
+    ///
+    /// let (s, r) = unbounded();
+    /// assert_eq!(r.recv_deadline(Instant::now()), Err(RecvTimeoutError::Timeout));
+    /// s.send(5).unwrap();
+    /// assert_eq!(r.recv_deadline(Instant::now()), Ok(5));
+    /// ```
+    pub fn recv_deadline(&self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.recv_until(Some(deadline))
+    }
+
+    #[inline]
+    fn recv_until(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        match &self.flavor {
+            Flavor::Array(chan) => chan.recv(deadline),
+            Flavor::List(chan) => chan.recv(deadline),
+            Flavor::Zero(chan) => chan.recv(deadline),
+            // SAFETY: these flavors are built for instants only.
+            Flavor::At(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
+            // SAFETY: as above.
+            Flavor::Tick(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
+            Flavor::Never => {
+                sleep_until(WaitReason::ChanReceive, 0, deadline);
+                Err(RecvTimeoutError::Timeout)
+            }
+        }
+    }
+
+    /// Is nothing buffered? Always so in a channel of capacity zero.
+    ///
+    /// ```
+    /// let (s, r) = gort::chan::unbounded();
+    /// assert!(r.is_empty());
+    /// s.send(1).unwrap();
+    /// assert!(!r.is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Is there no room? Always so in a channel of capacity zero, never in an unbounded one.
+    ///
+    /// ```
+    /// let (s, r) = gort::chan::bounded(1);
+    /// assert!(!r.is_full());
+    /// s.send(1).unwrap();
+    /// assert!(r.is_full());
+    /// ```
+    pub fn is_full(&self) -> bool {
+        self.capacity() == Some(self.len())
+    }
+
+    /// How many messages are buffered.
+    ///
+    /// ```
+    /// let (s, r) = gort::chan::unbounded();
+    /// s.send(1).unwrap();
+    /// assert_eq!(r.len(), 1);
+    /// ```
+    pub fn len(&self) -> usize {
+        match &self.flavor {
+            Flavor::Array(chan) => chan.len(),
+            Flavor::List(chan) => chan.len(),
+            Flavor::At(chan) => usize::from(chan.is_ready()),
+            Flavor::Tick(chan) => usize::from(chan.is_ready()),
+            Flavor::Zero(_) | Flavor::Never => 0,
+        }
+    }
+
+    /// How many messages can be buffered; `None` if any number.
+    ///
+    /// ```
+    /// assert_eq!(gort::chan::unbounded::<i32>().1.capacity(), None);
+    /// assert_eq!(gort::chan::bounded::<i32>(5).1.capacity(), Some(5));
+    /// ```
+    pub fn capacity(&self) -> Option<usize> {
+        match &self.flavor {
+            Flavor::Array(chan) => Some(chan.capacity()),
+            Flavor::List(chan) => chan.limit(),
+            Flavor::At(_) | Flavor::Tick(_) => Some(1),
+            Flavor::Zero(_) | Flavor::Never => Some(0),
+        }
+    }
+
+    /// The messages that come, waiting for each, until the channel is empty and disconnected.
+    ///
+    /// ```
+    /// let (s, r) = gort::chan::unbounded();
+    /// std::thread::spawn(move || (0..3).for_each(|i| s.send(i).unwrap()));
+    /// assert_eq!(r.iter().collect::<Vec<_>>(), [0, 1, 2]);
+    /// ```
+    pub fn iter(&self) -> Iter<'_, T> {
+        Iter::new(self)
+    }
+
+    /// The messages that are there, waiting for none.
+    ///
+    /// ```
+    /// let (s, r) = gort::chan::unbounded();
+    /// s.send(1).unwrap();
+    /// s.send(2).unwrap();
+    /// assert_eq!(r.try_iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
+    pub fn try_iter(&self) -> TryIter<'_, T> {
+        TryIter::new(self)
+    }
+
+    /// Do both receive from the same channel?
+    ///
+    /// ```
+    /// let (_s, r) = gort::chan::unbounded::<i32>();
+    /// assert!(r.same_channel(&r.clone()));
+    /// assert!(!r.same_channel(&gort::chan::never()));
+    /// ```
+    pub fn same_channel(&self, other: &Receiver<T>) -> bool {
+        match (&self.flavor, &other.flavor) {
+            (Flavor::Array(a), Flavor::Array(b)) => a.same(b),
+            (Flavor::List(a), Flavor::List(b)) => a.same(b),
+            (Flavor::Zero(a), Flavor::Zero(b)) => a.same(b),
+            (Flavor::At(a), Flavor::At(b)) => Arc::ptr_eq(a, b),
+            (Flavor::Tick(a), Flavor::Tick(b)) => Arc::ptr_eq(a, b),
+            (Flavor::Never, Flavor::Never) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The result of a channel of instants, into the slot.
+///
+/// # Safety
+/// The slot has room for an instant.
+unsafe fn deliver(result: Result<Instant, TryRecvError>, slot: *mut u8) -> Outcome {
+    match result {
+        Ok(instant) => {
+            // SAFETY: the caller's.
+            unsafe { slot.cast::<Instant>().write(instant) };
+            Outcome::Done
+        }
+        Err(_) => Outcome::Pending,
+    }
+}
+
+impl<T> Handle for Receiver<T> {
+    unsafe fn attempt(&self, slot: *mut u8) -> Outcome {
+        // SAFETY: the slot has room for a message, which is an instant in the flavors of those.
+        unsafe {
+            match &self.flavor {
+                Flavor::Array(chan) => chan.try_recv_to(slot.cast()),
+                Flavor::List(chan) => chan.try_recv_to(slot.cast()),
+                Flavor::Zero(chan) => chan.try_recv_to(slot.cast()),
+                Flavor::At(chan) => deliver(chan.try_recv(), slot),
+                Flavor::Tick(chan) => deliver(chan.try_recv(), slot),
+                Flavor::Never => Outcome::Pending,
+            }
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        match &self.flavor {
+            Flavor::Array(chan) => chan.is_recv_ready(),
+            Flavor::List(chan) => chan.is_recv_ready(),
+            Flavor::Zero(chan) => chan.is_recv_ready(),
+            Flavor::At(chan) => chan.is_ready(),
+            Flavor::Tick(chan) => chan.is_ready(),
+            Flavor::Never => false,
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match &self.flavor {
+            Flavor::At(chan) => chan.deadline(),
+            Flavor::Tick(chan) => chan.deadline(),
+            _ => None,
+        }
+    }
+
+    unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            match &self.flavor {
+                Flavor::Array(chan) => chan.enqueue_recv(node, kind),
+                Flavor::List(chan) => chan.enqueue_recv(node, kind),
+                Flavor::Zero(chan) => chan.enqueue_recv(node, kind),
+                // Nobody wakes their receivers; the select looks at the deadline.
+                Flavor::At(chan) => !chan.is_ready(),
+                Flavor::Tick(chan) => !chan.is_ready(),
+                Flavor::Never => true,
+            }
+        }
+    }
+
+    unsafe fn dequeue(&self, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe {
+            match &self.flavor {
+                Flavor::Array(chan) => chan.dequeue_recv(node, kind),
+                Flavor::List(chan) => chan.dequeue_recv(node, kind),
+                Flavor::Zero(chan) => chan.dequeue_recv(node, kind),
+                Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
+            }
+        }
+    }
+
+    unsafe fn cancel(&self, outcome: Outcome, slot: *mut u8) {
+        if outcome == Outcome::Done {
+            // SAFETY: the caller's.
+            unsafe { slot.cast::<T>().drop_in_place() };
+        }
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Receiver<T> {
+        let flavor = match &self.flavor {
+            Flavor::Array(chan) => Flavor::Array(chan.acquire()),
+            Flavor::List(chan) => Flavor::List(chan.acquire()),
+            Flavor::Zero(chan) => Flavor::Zero(chan.acquire()),
+            Flavor::At(chan) => Flavor::At(Arc::clone(chan)),
+            Flavor::Tick(chan) => Flavor::Tick(Arc::clone(chan)),
+            Flavor::Never => Flavor::Never,
+        };
+        Receiver { flavor }
+    }
+}
+
+impl<T> Drop for Receiver<T> {
+    fn drop(&mut self) {
+        // SAFETY: released once, and not used any more.
+        unsafe {
+            match &self.flavor {
+                Flavor::Array(chan) => chan.release(Array::close_and_discard),
+                Flavor::List(chan) => chan.release(List::close_and_discard),
+                Flavor::Zero(chan) => chan.release(|chan| _ = chan.close()),
+                Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("Receiver { .. }")
+    }
+}

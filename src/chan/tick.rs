@@ -1,0 +1,96 @@
+//! A channel that delivers messages at a regular pace. There is no sender, no timer and no thread: the
+//! receivers wait with a deadline. A tick that nobody took in time is not made up for: the next one comes a
+//! period after the late one was taken.
+
+use std::time::{Duration, Instant};
+
+use crate::atomic::{AtomicU64, Ordering};
+use crate::chan::errors::{RecvTimeoutError, TryRecvError};
+use crate::chan::waitq::sleep_until;
+use crate::sched::reason::WaitReason;
+
+/// The next tick lies beyond what can be counted (584 years): it will not come.
+const NEVER: u64 = u64::MAX;
+
+/// The channel of `tick`.
+pub(crate) struct Tick {
+    start: Instant,
+    /// The next tick, in nanoseconds since the start.
+    next: AtomicU64,
+    period: u64,
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+impl Tick {
+    /// The first tick comes a period after `start`.
+    pub(crate) fn new(start: Instant, period: Duration) -> Tick {
+        let period = nanos(period);
+        Tick { start, next: AtomicU64::new(period), period }
+    }
+
+    fn now(&self) -> u64 {
+        nanos(self.start.elapsed())
+    }
+
+    fn at(&self, tick: u64) -> Option<Instant> {
+        if tick == NEVER { None } else { self.start.checked_add(Duration::from_nanos(tick)) }
+    }
+
+    /// Takes the tick `due`, after which the next one is a period after `from`. False if somebody else did.
+    fn take(&self, due: u64, from: u64) -> bool {
+        let next = from.saturating_add(self.period);
+        // Nothing travels with a tick: Relaxed.
+        self.next.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn try_recv(&self) -> Result<Instant, TryRecvError> {
+        loop {
+            let due = self.next.load(Ordering::Relaxed);
+            let now = self.now();
+            let Some(instant) = self.at(due).filter(|_| due <= now) else { return Err(TryRecvError::Empty) };
+            if self.take(due, now) {
+                return Ok(instant);
+            }
+        }
+    }
+
+    pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
+        let object = std::ptr::from_ref(self) as usize;
+        loop {
+            let due = self.next.load(Ordering::Relaxed);
+            let Some(instant) = self.at(due) else {
+                sleep_until(WaitReason::ChanReceive, object, deadline);
+                return Err(RecvTimeoutError::Timeout);
+            };
+            if let Some(deadline) = deadline
+                && deadline < instant
+            {
+                if Instant::now() < deadline {
+                    sleep_until(WaitReason::ChanReceive, object, Some(deadline));
+                }
+                return Err(RecvTimeoutError::Timeout);
+            }
+            // Take the tick first and wait for it afterwards: of several receivers, each gets its own.
+            let now = self.now();
+            if self.take(due, due.max(now)) {
+                if now < due {
+                    sleep_until(WaitReason::ChanReceive, object, Some(instant));
+                }
+                return Ok(instant);
+            }
+        }
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        let due = self.next.load(Ordering::Relaxed);
+        due != NEVER && due <= self.now()
+    }
+
+    /// When a select must look again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.at(self.next.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,54 @@
+//! Taking the P away from an M whose goroutine is blocked in the kernel, without that thread's help.
+//!
+//! The goroutine called something that blocks, without telling us. Its M owns a P that it does not use. sysmon
+//! noticed (wall time passed, CPU time did not), and takes the P by this protocol:
+//!
+//! ```text
+//! sysmon                                   the goroutine's thread, when it comes back and enters the runtime
+//! D1 lock m.detaching                      E1 m.in_runtime = 1
+//! D2 m.p = none                            E2 compiler fence
+//! D3 membarrier                            E3 p = m.p
+//! D4 m.in_runtime == 0?                    E4 p == none: lock and unlock m.detaching, look at m.p again
+//!    yes: the P is ours
+//!    no:  m.p = p
+//! D5 unlock
+//! ```
+//! The barrier D3 runs on every CPU that runs a thread of ours, so it comes either before E1 on that thread, and then
+//! E3 sees "none"; or after E1, and then D4 sees 1 and the P stays. When E1 came first and E3 saw "none", E4 waits
+//! for D5 and finds the P again. So exactly one side has it. The goroutine's side pays no barrier for this, and no
+//! system call is interrupted: a signal would make some of them fail with EINTR.
+
+use super::m::M;
+use super::p::P;
+use super::status::Status;
+use crate::atomic::Ordering;
+use crate::sys::membarrier;
+use std::sync::atomic::AtomicBool;
+
+static AVAILABLE: AtomicBool = AtomicBool::new(false);
+
+/// Once, at start-up.
+pub(crate) fn init() {
+    AVAILABLE.store(membarrier::register(), Ordering::Relaxed);
+}
+
+/// Tries to take `p` from `m`. True: it is the caller's.
+pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
+    if !AVAILABLE.load(Ordering::Relaxed) || m.in_runtime.get() != 0 || !m.detaching.try_lock() {
+        return false;
+    }
+    let took = m.take_p_if(p) && {
+        membarrier::all_threads();
+        let outside = m.in_runtime.get() == 0;
+        if !outside {
+            m.set_p(Some(p));
+        }
+        outside
+    };
+    if took && let Some(g) = m.current() {
+        g.set_status(Status::Syscall);
+        m.cpu_when_detached.set(0);
+    }
+    m.detaching.unlock();
+    took
+}

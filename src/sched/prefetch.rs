@@ -1,0 +1,29 @@
+//! Fetching the next goroutine's memory into the cache while the current one still runs. Thousands of goroutines do not
+//! fit there: each switch to a cold one costs a dozen misses in a row, unless they have begun before.
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+use super::g::G;
+
+/// The line at `offset` bytes from `g`.
+#[inline(always)]
+fn line(g: *const G, offset: isize) {
+    // SAFETY: a prefetch has no effect on the program, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(g.cast::<i8>().wrapping_offset(offset)) };
+}
+
+/// `g` will run soon: its head, the top of its stack, and the thread-locals behind it.
+#[inline(always)]
+pub(crate) fn to_be_run(g: *const G) {
+    for offset in [0, -64, -128, -192, -256, 64, 128, 192, 256, 320, 384, 448] {
+        line(g, offset);
+    }
+}
+
+/// `g` is the next dead slot that will be filled with a new goroutine.
+#[inline(always)]
+pub(crate) fn to_be_filled(g: *const G) {
+    for offset in [0, 64, -64] {
+        line(g, offset);
+    }
+}

@@ -1,0 +1,72 @@
+//! Marked blocking calls: `gort::blocking`.
+//!
+//! Entering leaves the P behind in state `in_syscall`, where anybody may take it: sysmon does when there is work
+//! for it, or after a while. Leaving takes it back with one compare-and-swap if nobody did, else any idle P, else
+//! the goroutine waits in the global queue. Which M left a P behind does not matter: a P in `in_syscall` is free to
+//! whoever swaps first.
+
+use super::g::{G, Switch};
+use super::m::M;
+use super::section::{self, Section};
+use super::status::Status;
+use crate::atomic::Ordering;
+
+/// Runs `f`, which may block its thread.
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    let Some(g) = section::current() else { return f() };
+    if g.blocking.get() {
+        return f(); // nested: the P is given up already
+    }
+    enter(g);
+    let _exit = Exit(g);
+    f()
+}
+
+fn enter(g: &'static G) {
+    let section = section::enter_as(g);
+    let (m, p) = (section.m(), section.p());
+    p.stats.syscalls.add(1);
+    g.blocking.set(true);
+    g.set_status(Status::Syscall);
+    m.syscall_p.set(Some(p));
+    m.set_p(None);
+    p.syscall_tick.store(p.syscall_tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    // Release: hands over all we did with the P.
+    p.in_syscall.store(true, Ordering::Release);
+    section.keep();
+    m.in_runtime.set(0);
+}
+
+/// Ends the blocking call, also when it unwinds.
+struct Exit(&'static G);
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        let g = self.0;
+        let m = g.m();
+        m.in_runtime.set(1);
+        let section = Section::resume(g);
+        // The call may have used the runtime inside, and got a P then.
+        if m.p().is_none() && !take_p_back(m) {
+            section.switch(Switch::NeedP);
+        }
+        g.m().syscall_p.set(None);
+        g.blocking.set(false);
+        g.set_status(Status::Running);
+    }
+}
+
+/// For a goroutine without a P: takes the one it left behind, if that is still free, or the one that sysmon tried to
+/// take and gave back.
+pub(crate) fn take_p_back(m: &'static M) -> bool {
+    if let Some(p) = m.syscall_p.take()
+        && p.take_from_syscall()
+    {
+        m.set_p(Some(p));
+        return true;
+    }
+    // See `detach.rs`: after this lock the P is ours again, or gone.
+    m.detaching.lock();
+    m.detaching.unlock();
+    m.p().is_some()
+}

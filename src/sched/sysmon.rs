@@ -1,0 +1,277 @@
+//! sysmon: a thread without a P that watches the Ps.
+//!
+//! It looks every 20 µs at first and, as long as nothing needs it, twice as seldom each time; and it sleeps for good
+//! when every P is idle. Each look:
+//! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it, or after 10 ms;
+//! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
+//!   time between two looks (`detach.rs`);
+//! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
+//!   waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
+//! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
+//! - fires timers that no P has time for.
+//!
+//! It never allocates and takes no lock that user code may hold.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::detach::detach;
+use super::glist::GList;
+use super::global::{self, PROCS, SLEEP};
+use super::m::{self, M};
+use super::note::Note;
+use super::p::{self, MAX_PROCS, P};
+use super::status::Status;
+use super::{preempt, steward, wake};
+use crate::sys::clock::nanotime;
+use crate::sys::{signal, thread};
+use crate::timer;
+
+const MICRO: u64 = 1_000;
+const MILLI: u64 = 1_000_000;
+
+/// The first pause, and the longest: while goroutines wait for a P, while all Ps are busy, otherwise.
+const PAUSE: u64 = 20 * MICRO;
+const PAUSE_WAITING: u64 = 200 * MICRO;
+const PAUSE_BUSY: u64 = MILLI;
+const PAUSE_MAX: u64 = 10 * MILLI;
+
+/// A marked blocking call keeps its P so long when others need it, and so long at all.
+const SYSCALL_GRACE: u64 = 20 * MICRO;
+const SYSCALL_MAX: u64 = 10 * MILLI;
+/// An unmarked one: when others need it, and at all.
+const BLOCKED_GRACE: u64 = 150 * MICRO;
+const BLOCKED_MAX: u64 = 20 * MILLI;
+/// A time slice, and a shorter one when somebody urgent waits.
+const SLICE: u64 = 10 * MILLI;
+const SLICE_URGENT: u64 = MILLI;
+/// A timer that is overdue by this much has no P that looks after it.
+const TIMER_OVERDUE: u64 = 50 * MICRO;
+
+static ASLEEP: AtomicBool = AtomicBool::new(false);
+static WAKE: Note = Note::new();
+
+/// A P is no longer idle: there is something to watch.
+#[inline]
+pub(crate) fn wake_if_asleep() {
+    if ASLEEP.load(Ordering::SeqCst) {
+        WAKE.set();
+    }
+}
+
+/// What sysmon saw of a P at earlier looks.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    tick: u32,
+    syscall_tick: u32,
+    /// When this slice or call was first seen.
+    since: u64,
+    /// Time of a look, and the CPU time of the M's thread then.
+    sample: Option<(u64, u64)>,
+}
+
+struct Sysmon {
+    seen: Box<[Seen; MAX_PROCS]>,
+    pause: u64,
+}
+
+/// The thread.
+pub(crate) fn run() {
+    let _stack = signal::prepare_thread();
+    let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE };
+    loop {
+        if all_idle() {
+            sysmon.sleep_for_good();
+        } else {
+            WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(sysmon.pause)));
+        }
+        sysmon.look();
+    }
+}
+
+fn all_idle() -> bool {
+    SLEEP.idle() >= PROCS.load(Ordering::SeqCst)
+}
+
+/// A goroutine that was detached from its P and may be computing by now.
+fn runs_without_p(m: &'static M) -> bool {
+    m.p().is_none() && m.in_runtime.get() == 0 && m.current().is_some_and(|g| !g.blocking.get())
+}
+
+/// What waits for a P.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Woken goroutines in the global queue.
+    urgent: bool,
+    /// Anything, anywhere.
+    any: bool,
+    /// Nobody looks for work.
+    unattended: bool,
+}
+
+fn waiting() -> Waiting {
+    let urgent = global::queue_len() != 0;
+    let local = || (0..PROCS.load(Ordering::Relaxed) as usize).filter_map(p::get).any(|p| !p.runq.is_empty());
+    Waiting {
+        urgent,
+        any: urgent || global::hogs_len() != 0 || local(),
+        unattended: SLEEP.idle() == 0 && SLEEP.spinning() == 0,
+    }
+}
+
+impl Sysmon {
+    /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us asleep.
+    fn sleep_for_good(&mut self) {
+        ASLEEP.store(true, Ordering::SeqCst);
+        if all_idle() {
+            WAKE.wait();
+        }
+        ASLEEP.store(false, Ordering::SeqCst);
+        self.pause = PAUSE;
+    }
+
+    fn look(&mut self) {
+        let now = nanotime();
+        fire_overdue_timers(now);
+        let waiting = waiting();
+        let mut acted = false;
+        let mut longest: Option<(u64, &'static P)> = None;
+        for p in p::all() {
+            if global::is_idle(p.id as usize) {
+                self.seen[p.id as usize].sample = None;
+                continue;
+            }
+            acted |= self.look_at(p, now, waiting, &mut longest);
+        }
+        if waiting.urgent
+            && waiting.unattended
+            && let Some((since, p)) = longest
+            && now - since >= SLICE_URGENT
+        {
+            preempt::request(p);
+        }
+        self.look_at_detached();
+        steward::request_pass();
+        self.choose_pause(now, waiting, acted);
+    }
+
+    /// True if something was done about this P.
+    fn look_at(
+        &mut self,
+        p: &'static P,
+        now: u64,
+        waiting: Waiting,
+        longest: &mut Option<(u64, &'static P)>,
+    ) -> bool {
+        let seen = &mut self.seen[p.id as usize];
+        let tick = p.tick.load(Ordering::Relaxed);
+        let syscall_tick = p.syscall_tick.load(Ordering::Relaxed);
+        let in_syscall = p.in_syscall.load(Ordering::Relaxed);
+        if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
+            *seen = Seen { tick, syscall_tick, since: now, sample: None };
+            return false;
+        }
+        let age = now - seen.since;
+        let local = !p.runq.is_empty();
+        let needed = local || (waiting.any && waiting.unattended) || p.retired.load(Ordering::Relaxed);
+        if in_syscall {
+            let retake = (needed && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
+            return retake && p.take_from_syscall() && hand_off(p);
+        }
+        let Some(m) = p.m() else { return false };
+        if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, needed) && detach(m, p) {
+            seen.sample = None;
+            return hand_off(p);
+        }
+        let slice = if local { SLICE_URGENT } else { SLICE };
+        if (needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
+            preempt::request(p);
+            return true;
+        }
+        if longest.is_none_or(|(since, _)| seen.since < since) {
+            *longest = Some((seen.since, p));
+        }
+        false
+    }
+
+    /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for one.
+    fn look_at_detached(&self) {
+        for m in m::all().filter(|m| runs_without_p(m)) {
+            let Some(cpu) = thread::cpu_nanos(m.tid()) else { continue };
+            let before = m.cpu_when_detached.get();
+            if before == 0 || cpu < before {
+                m.cpu_when_detached.set(cpu);
+            } else if cpu - before >= SLICE {
+                m.cpu_when_detached.set(0);
+                preempt::interrupt(m);
+            }
+        }
+    }
+
+    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool) {
+        let busy = SLEEP.idle() == 0;
+        let longest = if waiting.any {
+            PAUSE_WAITING
+        } else if busy {
+            PAUSE_BUSY
+        } else {
+            PAUSE_MAX
+        };
+        self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
+        if busy {
+            let next = timer::earliest();
+            let left = next.saturating_add(TIMER_OVERDUE).saturating_sub(now);
+            self.pause = self.pause.min(left.max(PAUSE));
+        }
+    }
+}
+
+impl Seen {
+    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.
+    fn is_blocked(&mut self, m: &'static M, now: u64, needed: bool) -> bool {
+        if m.in_runtime.get() != 0 {
+            self.sample = None;
+            return false;
+        }
+        let Some(cpu) = thread::cpu_nanos(m.tid()) else { return false };
+        let Some((then, cpu_then)) = self.sample else {
+            self.sample = Some((now, cpu));
+            return false;
+        };
+        let wall = now - then;
+        if wall < if needed { BLOCKED_GRACE } else { BLOCKED_MAX } {
+            return false;
+        }
+        self.sample = Some((now, cpu));
+        // A thread that waits for a core uses no CPU time either.
+        cpu.saturating_sub(cpu_then) < wall / 8 && thread::is_asleep(m.tid())
+    }
+}
+
+fn hand_off(p: &'static P) -> bool {
+    p.stats.hand_offs.add(1);
+    wake::hand_off_p(p);
+    true
+}
+
+/// When all Ps are busy, nobody may come to look at the timers.
+fn fire_overdue_timers(now: u64) {
+    if timer::earliest().saturating_add(TIMER_OVERDUE) > now {
+        return;
+    }
+    let ready = GList::new();
+    for p in p::all() {
+        timer::run_due(p, now, &ready);
+    }
+    if ready.len() != 0 {
+        let mut state = global::lock();
+        mark_runnable(&ready);
+        state.push_list(&ready);
+        drop(state);
+        wake::wake_p();
+    }
+}
+
+fn mark_runnable(list: &GList) {
+    list.for_each(|g| g.set_status(Status::Runnable));
+}

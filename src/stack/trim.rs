@@ -1,0 +1,80 @@
+//! Giving stack pages back: this is how a stack shrinks.
+//!
+//! A pass, about once a second, on the steward's thread:
+//! - slots of ended goroutines that came to the shared cache since the last pass keep only their top page;
+//! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
+//!   The park word's HELD state keeps such a goroutine where it is meanwhile; who readies it is served when the
+//!   page is gone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::cache;
+use super::size::CLASSES;
+use super::slab;
+use crate::sched::g::G;
+use crate::sched::wake;
+use crate::sys::mem::{self, PAGE};
+
+/// The number of the current pass; a goroutine notes it when it parks.
+pub(crate) static PASS: AtomicU64 = AtomicU64::new(0);
+
+/// Pages given back so far, for the statistics.
+static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
+
+/// Dead slots are unavailable while they are trimmed: take few at a time.
+const BATCH: usize = 64;
+
+/// Trims what has not been used since the last pass.
+pub(crate) fn pass() {
+    let pass = PASS.fetch_add(1, Ordering::Relaxed);
+    trim_dead();
+    slab::for_each_g(|g| {
+        if g.park.is_parked() && g.parked_at.load(Ordering::Relaxed) < pass {
+            shrink_parked(g);
+        }
+    });
+}
+
+/// How many stacks were trimmed so far.
+pub(crate) fn trimmed_stacks() -> u64 {
+    TRIMMED_STACKS.load(Ordering::Relaxed)
+}
+
+fn trim_dead() {
+    for class in 0..CLASSES {
+        loop {
+            let batch = cache::take_untrimmed(class, BATCH);
+            if batch.len() == 0 {
+                break;
+            }
+            batch.for_each(|g| {
+                discard_below(g, std::ptr::from_ref(g) as usize);
+                g.shrunk.set(true);
+            });
+            cache::put_trimmed(class, &batch);
+        }
+    }
+}
+
+fn shrink_parked(g: &'static G) {
+    if !g.park.hold() {
+        return;
+    }
+    if !g.shrunk.replace(true) {
+        discard_below(g, g.context.get());
+    }
+    if g.park.release() {
+        wake::make_runnable(g);
+    }
+}
+
+/// Discards the pages of the stack that lie entirely below `address`.
+fn discard_below(g: &'static G, address: usize) {
+    let start = g.slot_start() + PAGE;
+    let end = address & !(PAGE - 1);
+    if end > start {
+        // SAFETY: we own the goroutine; below its stack pointer nothing is live, and the guard page is left out.
+        unsafe { mem::discard(start, end - start) };
+        TRIMMED_STACKS.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,84 @@
+//! [`Barrier`]: everybody waits until all have come.
+
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use super::waitq::{GRANTED, Node, Queue};
+use crate::sched::lock::Lock;
+use crate::sched::reason::WaitReason;
+
+/// Lets a number of goroutines or threads meet, with std's surface. It can be used again and again.
+///
+/// ```
+/// use gort::sync::Barrier;
+/// let barrier = Barrier::new(3);
+/// let leaders: usize = std::thread::scope(|s| {
+///     let all: Vec<_> = (0..3).map(|_| s.spawn(|| barrier.wait().is_leader())).collect();
+///     all.into_iter().map(|t| usize::from(t.join().unwrap())).sum()
+/// });
+/// assert_eq!(leaders, 1);
+/// ```
+pub struct Barrier {
+    size: usize,
+    meeting: Lock<Meeting>,
+}
+
+struct Meeting {
+    /// How many are in the queue.
+    here: usize,
+    queue: Queue,
+}
+
+/// Tells the one who came last from the others.
+///
+/// ```
+/// assert!(gort::sync::Barrier::new(1).wait().is_leader());
+/// ```
+#[derive(Debug)]
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// True for one of those that met.
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+impl Barrier {
+    /// A meeting of `n`. With 0 or 1 nobody ever waits.
+    #[must_use]
+    pub const fn new(n: usize) -> Barrier {
+        Barrier { size: n, meeting: Lock::new(Meeting { here: 0, queue: Queue::new() }) }
+    }
+
+    /// Waits until all have come. The last one does not wait; it is the leader.
+    pub fn wait(&self) -> BarrierWaitResult {
+        let node = Node::new(0);
+        let mut meeting = self.meeting.lock();
+        if meeting.here + 1 >= self.size {
+            meeting.here = 0;
+            let all = meeting.queue.take_all(GRANTED);
+            drop(meeting);
+            all.ready_all();
+            return BarrierWaitResult(true);
+        }
+        meeting.here += 1;
+        // SAFETY: the node stays until it was woken: there is no deadline.
+        unsafe { meeting.queue.push_back(&node) };
+        drop(meeting);
+        let claim = node.park(WaitReason::Barrier, std::ptr::from_ref(self) as usize, None);
+        debug_assert_eq!(claim, GRANTED);
+        BarrierWaitResult(false)
+    }
+}
+
+// As std's: nothing in it can be seen half-changed after a panic.
+impl RefUnwindSafe for Barrier {}
+impl UnwindSafe for Barrier {}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Barrier").field("size", &self.size).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! Locks and other ways to wait for one another: from goroutines and from plain threads, in any mix.
+//!
+//! The names and surfaces are those you know: [`Mutex`], [`RwLock`] and [`Condvar`] are `parking_lot`'s (no
+//! poisoning; a panic releases what its goroutine held), [`Once`], [`OnceLock`], [`LazyLock`] and [`Barrier`]
+//! are std's, [`WaitGroup`], [`Pool`], [`Group`] and [`SingleFlight`] are Go's, and [`Semaphore`] is weighted
+//! and fair. A wait blocks the goroutine, not its thread, and allocates nothing. All timeouts accept
+//! `Duration::MAX`, which means for ever; with `Duration::ZERO` they try once.
+//!
+//! ```
+//! use gort::sync::{Mutex, WaitGroup};
+//! use std::sync::Arc;
+//!
+//! let (total, group) = (Arc::new(Mutex::new(0)), WaitGroup::new());
+//! for n in 1..=10 {
+//!     group.add(1);
+//!     let (total, group) = (total.clone(), group.clone());
+//!     std::thread::spawn(move || {
+//!         *total.lock() += n;
+//!         group.done();
+//!     });
+//! }
+//! group.wait();
+//! assert_eq!(*total.lock(), 55);
+//! ```
+
+mod barrier;
+mod condvar;
+mod deadline;
+mod go;
+mod group;
+mod holder;
+mod lazy_lock;
+mod mutex;
+mod once;
+mod once_lock;
+mod patience;
+mod pool;
+mod raw_condvar;
+mod raw_mutex;
+mod raw_rwlock;
+mod raw_semaphore;
+mod raw_wait_group;
+mod rwlock;
+mod rwlock_grant;
+mod semaphore;
+mod singleflight;
+mod slot;
+mod spin;
+mod wait_group;
+mod waitq;
+
+pub use self::barrier::{Barrier, BarrierWaitResult};
+pub use self::condvar::{Condvar, WaitTimeoutResult};
+pub use self::group::Group;
+pub use self::lazy_lock::LazyLock;
+pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
+pub use self::once::Once;
+pub use self::once_lock::OnceLock;
+pub use self::pool::Pool;
+pub use self::raw_mutex::RawMutex;
+pub use self::raw_rwlock::RawRwLock;
+pub use self::rwlock::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard,
+};
+pub use self::semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TooManyPermits};
+pub use self::singleflight::SingleFlight;
+pub use self::wait_group::WaitGroup;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! [`Mutex`]: `lock_api`'s surface over [`RawMutex`].
+
+use std::time::{Duration, Instant};
+
+use super::deadline;
+use super::holder::{Holder, StackPage};
+use super::raw_mutex::RawMutex;
+use super::waitq::Queue;
+use crate::atomic::AtomicU32;
+use crate::sched::lock::Lock;
+
+/// A mutual exclusion lock that blocks the goroutine, not its thread.
+///
+/// The surface is `lock_api`'s, which users of `parking_lot` know: `lock` gives a guard, there is no
+/// poisoning, and a panic while the guard lives releases the lock. Under contention it is Go's mutex: whoever
+/// runs may overtake parked waiters, but a waiter that has waited for a millisecond is served in order. It
+/// works from goroutines and from plain threads in any mix; 24 bytes besides the value.
+///
+/// Guards may be sent to another goroutine and unlock the mutex there. Locking a mutex that the caller
+/// holds blocks for ever.
+///
+/// ```
+/// use gort::sync::Mutex;
+///
+/// static COUNTER: Mutex<u32> = Mutex::new(0);
+///
+/// std::thread::scope(|s| {
+///     for _ in 0..4 {
+///         s.spawn(|| *COUNTER.lock() += 1);
+///     }
+/// });
+/// assert_eq!(*COUNTER.lock(), 4);
+/// ```
+pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
+
+/// The right to use the value of a [`Mutex`]; unlocks it when dropped.
+///
+/// ```
+/// let mutex = gort::sync::Mutex::new(1);
+/// let mut guard: gort::sync::MutexGuard<'_, i32> = mutex.lock();
+/// *guard += 1;
+/// drop(guard);
+/// assert_eq!(mutex.into_inner(), 2);
+/// ```
+pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
+
+/// A [`MutexGuard`] for a part of the value.
+///
+/// ```
+/// use gort::sync::{MappedMutexGuard, Mutex, MutexGuard};
+/// let mutex = Mutex::new((1, 2));
+/// let mut second: MappedMutexGuard<'_, i32> = MutexGuard::map(mutex.lock(), |pair| &mut pair.1);
+/// *second = 3;
+/// drop(second);
+/// assert_eq!(*mutex.lock(), (1, 3));
+/// ```
+pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
+
+impl RawMutex {
+    /// Where the holder is, if there is one. `object` is what a goroutine that waits for a mutex gave to
+    /// `park`.
+    ///
+    /// # Safety
+    /// `object` is the address of a live `RawMutex`.
+    #[allow(dead_code, reason = "for the deadlock report")]
+    pub(crate) unsafe fn holder_of(object: usize) -> Option<StackPage> {
+        // SAFETY: the caller's promise.
+        let raw = unsafe { &*(object as *const RawMutex) };
+        raw.is_held().then(|| raw.holder.page())
+    }
+}
+
+// SAFETY: `acquire` and a successful `try_acquire` give the lock to one caller until `release`.
+unsafe impl lock_api::RawMutex for RawMutex {
+    #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
+    const INIT: RawMutex =
+        RawMutex { state: AtomicU32::new(0), holder: Holder::new(), queue: Lock::new(Queue::new()) };
+
+    type GuardMarker = lock_api::GuardSend;
+
+    #[inline]
+    fn lock(&self) {
+        self.acquire();
+    }
+
+    #[inline]
+    fn try_lock(&self) -> bool {
+        self.try_acquire()
+    }
+
+    #[inline]
+    unsafe fn unlock(&self) {
+        self.release();
+    }
+
+    #[inline]
+    fn is_locked(&self) -> bool {
+        self.is_held()
+    }
+}
+
+// SAFETY: `release_fair` gives the lock up, by handing it over.
+unsafe impl lock_api::RawMutexFair for RawMutex {
+    unsafe fn unlock_fair(&self) {
+        self.release_fair();
+    }
+}
+
+// SAFETY: `acquire_until` tells whether the lock was taken.
+unsafe impl lock_api::RawMutexTimed for RawMutex {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    fn try_lock_for(&self, timeout: Duration) -> bool {
+        self.try_acquire() || (!timeout.is_zero() && self.acquire_until(deadline::after(timeout)))
+    }
+
+    fn try_lock_until(&self, timeout: Instant) -> bool {
+        self.try_acquire() || (timeout > Instant::now() && self.acquire_until(Some(timeout)))
+    }
+}

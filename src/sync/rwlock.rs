@@ -1,0 +1,315 @@
+//! [`RwLock`]: `lock_api`'s surface over [`RawRwLock`].
+
+use std::time::{Duration, Instant};
+
+use super::deadline;
+use super::holder::{Holder, StackPage};
+use super::raw_rwlock::{
+    BLOCKS_READERS, BLOCKS_RECURSIVE, Queues, READER, RawRwLock, UPGRADABLE, WRITER, readers,
+};
+use super::rwlock_grant::Keep;
+use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sched::lock::Lock;
+
+/// A reader-writer lock that blocks the goroutine, not its thread.
+///
+/// The surface is `lock_api`'s, which users of `parking_lot` know, with upgradable reads, downgrades, timeouts
+/// and `read_recursive`; there is no poisoning, and a panic while a guard lives releases the lock. Neither
+/// side starves: whoever runs may overtake parked waiters, but when a writer or a reader has waited for a
+/// millisecond, newcomers queue behind it. It works from goroutines and from plain threads in any mix; 48
+/// bytes besides the value.
+///
+/// A goroutine that holds a read lock and calls `read` again blocks for ever if a writer came between and
+/// has waited for long; `read_recursive` does not.
+///
+/// ```
+/// use gort::sync::{RwLock, RwLockUpgradableReadGuard};
+///
+/// static NAMES: RwLock<Vec<String>> = RwLock::new(Vec::new());
+///
+/// let add_once = |name: &str| {
+///     let names = NAMES.upgradable_read();
+///     if !names.iter().any(|n| n == name) {
+///         RwLockUpgradableReadGuard::upgrade(names).push(name.to_owned());
+///     }
+/// };
+/// add_once("gopher");
+/// add_once("gopher");
+/// assert_eq!(NAMES.read().len(), 1);
+/// ```
+pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
+
+/// The right to read the value of an [`RwLock`]; ends when dropped.
+///
+/// ```
+/// let lock = gort::sync::RwLock::new(1);
+/// let (a, b): (gort::sync::RwLockReadGuard<'_, i32>, _) = (lock.read(), lock.read());
+/// assert_eq!(*a + *b, 2);
+/// ```
+pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
+
+/// The right to write the value of an [`RwLock`]; ends when dropped.
+///
+/// ```
+/// use gort::sync::{RwLock, RwLockWriteGuard};
+/// let lock = RwLock::new(1);
+/// let mut guard = lock.write();
+/// *guard = 2;
+/// let guard = RwLockWriteGuard::downgrade(guard);
+/// assert_eq!(*guard + *lock.read(), 4);
+/// ```
+pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
+
+/// The right to read the value of an [`RwLock`] and, later, to become its writer. There is one at a time.
+///
+/// ```
+/// use gort::sync::{RwLock, RwLockUpgradableReadGuard};
+/// let lock = RwLock::new(1);
+/// let guard = lock.upgradable_read();
+/// assert_eq!(*guard, *lock.read());
+/// *RwLockUpgradableReadGuard::upgrade(guard) = 2;
+/// assert_eq!(*lock.read(), 2);
+/// ```
+pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
+
+/// An [`RwLockReadGuard`] for a part of the value.
+///
+/// ```
+/// use gort::sync::{RwLock, RwLockReadGuard};
+/// let lock = RwLock::new((1, 2));
+/// let second = RwLockReadGuard::map(lock.read(), |pair| &pair.1);
+/// assert_eq!(*second, 2);
+/// ```
+pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawRwLock, T>;
+
+/// An [`RwLockWriteGuard`] for a part of the value.
+///
+/// ```
+/// use gort::sync::{RwLock, RwLockWriteGuard};
+/// let lock = RwLock::new((1, 2));
+/// *RwLockWriteGuard::map(lock.write(), |pair| &mut pair.1) = 3;
+/// assert_eq!(*lock.read(), (1, 3));
+/// ```
+pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
+
+/// Who holds a lock, for reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "for the deadlock report")]
+pub(crate) enum Holders {
+    /// Nobody.
+    Nobody,
+    /// One writer.
+    Writer(StackPage),
+    /// So many readers, and perhaps an upgradable one.
+    Readers(u64, Option<StackPage>),
+}
+
+impl RawRwLock {
+    /// Who holds the lock. `object` is what a goroutine that waits for it gave to `park`.
+    ///
+    /// # Safety
+    /// `object` is the address of a live `RawRwLock`.
+    #[allow(dead_code, reason = "for the deadlock report")]
+    pub(crate) unsafe fn holders_of(object: usize) -> Holders {
+        // SAFETY: the caller's promise.
+        let raw = unsafe { &*(object as *const RawRwLock) };
+        let state = raw.state.load(Ordering::Relaxed);
+        if state & WRITER != 0 {
+            Holders::Writer(raw.holder.page())
+        } else if state & UPGRADABLE != 0 {
+            Holders::Readers(readers(state), Some(raw.holder.page()))
+        } else if readers(state) != 0 {
+            Holders::Readers(readers(state), None)
+        } else {
+            Holders::Nobody
+        }
+    }
+}
+
+// SAFETY: a writer excludes everybody, readers exclude writers (invariant 1 of the raw lock).
+unsafe impl lock_api::RawRwLock for RawRwLock {
+    #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
+    const INIT: RawRwLock = RawRwLock {
+        state: AtomicU64::new(0),
+        holder: Holder::new(),
+        writer_since: AtomicU32::new(0),
+        queues: Lock::new(Queues::new()),
+    };
+
+    type GuardMarker = lock_api::GuardSend;
+
+    #[inline]
+    fn lock_shared(&self) {
+        self.acquire_shared(BLOCKS_READERS, None);
+    }
+
+    #[inline]
+    fn try_lock_shared(&self) -> bool {
+        self.try_acquire_shared(BLOCKS_READERS)
+    }
+
+    #[inline]
+    unsafe fn unlock_shared(&self) {
+        self.release_shared();
+    }
+
+    #[inline]
+    fn lock_exclusive(&self) {
+        self.acquire_exclusive(None);
+    }
+
+    #[inline]
+    fn try_lock_exclusive(&self) -> bool {
+        self.try_acquire_exclusive()
+    }
+
+    #[inline]
+    unsafe fn unlock_exclusive(&self) {
+        self.release_exclusive();
+    }
+
+    fn is_locked(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & (WRITER | UPGRADABLE) != 0 || readers(state) != 0
+    }
+
+    fn is_locked_exclusive(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & WRITER != 0
+    }
+}
+
+// SAFETY: the fair forms release as the others do.
+unsafe impl lock_api::RawRwLockFair for RawRwLock {
+    unsafe fn unlock_shared_fair(&self) {
+        // The last reader always hands over.
+        self.release_shared();
+    }
+
+    unsafe fn unlock_exclusive_fair(&self) {
+        self.pass_on(Keep::Nothing, true);
+    }
+}
+
+// SAFETY: the writer becomes a reader in one step.
+unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
+    unsafe fn downgrade(&self) {
+        // Release pairs with the Acquire of other readers.
+        if self.state.compare_exchange(WRITER, READER, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.pass_on(Keep::Shared, false);
+        }
+    }
+}
+
+// SAFETY: the results tell whether the lock was taken.
+unsafe impl lock_api::RawRwLockTimed for RawRwLock {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    fn try_lock_shared_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_shared(BLOCKS_READERS)
+            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_READERS, deadline::after(timeout)))
+    }
+
+    fn try_lock_shared_until(&self, timeout: Instant) -> bool {
+        self.try_acquire_shared(BLOCKS_READERS)
+            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_READERS, Some(timeout)))
+    }
+
+    fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_exclusive()
+            || (!timeout.is_zero() && self.acquire_exclusive(deadline::after(timeout)))
+    }
+
+    fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
+        self.try_acquire_exclusive() || (timeout > Instant::now() && self.acquire_exclusive(Some(timeout)))
+    }
+}
+
+// SAFETY: blocked by a writer only, which cannot be there while the caller reads.
+unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
+    fn lock_shared_recursive(&self) {
+        self.acquire_shared(BLOCKS_RECURSIVE, None);
+    }
+
+    fn try_lock_shared_recursive(&self) -> bool {
+        self.try_acquire_shared(BLOCKS_RECURSIVE)
+    }
+}
+
+// SAFETY: the results tell whether the lock was taken.
+unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
+    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_shared(BLOCKS_RECURSIVE)
+            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_RECURSIVE, deadline::after(timeout)))
+    }
+
+    fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
+        self.try_acquire_shared(BLOCKS_RECURSIVE)
+            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_RECURSIVE, Some(timeout)))
+    }
+}
+
+// SAFETY: one upgradable reader at a time, none beside a writer.
+unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
+    fn lock_upgradable(&self) {
+        self.acquire_upgradable(None);
+    }
+
+    fn try_lock_upgradable(&self) -> bool {
+        self.try_acquire_upgradable()
+    }
+
+    unsafe fn unlock_upgradable(&self) {
+        self.release_upgradable(Keep::Nothing);
+    }
+
+    unsafe fn upgrade(&self) {
+        RawRwLock::upgrade(self, None);
+    }
+
+    unsafe fn try_upgrade(&self) -> bool {
+        RawRwLock::try_upgrade(self)
+    }
+}
+
+// SAFETY: releases as `unlock_upgradable`, which is fair.
+unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
+    unsafe fn unlock_upgradable_fair(&self) {
+        self.release_upgradable(Keep::Nothing);
+    }
+}
+
+// SAFETY: each changes the kind of the lock in one step.
+unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
+    unsafe fn downgrade_upgradable(&self) {
+        self.release_upgradable(Keep::Shared);
+    }
+
+    unsafe fn downgrade_to_upgradable(&self) {
+        // Release pairs with the Acquire of readers.
+        if self.state.compare_exchange(WRITER, UPGRADABLE, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.pass_on(Keep::Upgradable, false);
+        }
+    }
+}
+
+// SAFETY: the results tell whether the lock was taken.
+unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
+    fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
+        self.try_acquire_upgradable()
+            || (!timeout.is_zero() && self.acquire_upgradable(deadline::after(timeout)))
+    }
+
+    fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
+        self.try_acquire_upgradable() || (timeout > Instant::now() && self.acquire_upgradable(Some(timeout)))
+    }
+
+    unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
+        RawRwLock::try_upgrade(self)
+            || (!timeout.is_zero() && RawRwLock::upgrade(self, deadline::after(timeout)))
+    }
+
+    unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
+        RawRwLock::try_upgrade(self) || (timeout > Instant::now() && RawRwLock::upgrade(self, Some(timeout)))
+    }
+}

@@ -1,0 +1,280 @@
+//! The reader-writer lock: releasing it, and choosing who is next. See `raw_rwlock.rs` for the word, the
+//! queues and the invariants.
+
+use super::patience;
+use super::raw_rwlock::{
+    QUEUED, Queues, READER, RawRwLock, SHARED_QUEUED, STARVING, TO_UPGRADE, UPGRADABLE, WOKEN, WRITER,
+    WRITER_QUEUED, readers,
+};
+use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
+use crate::atomic::Ordering;
+
+/// What a writer keeps when it leaves.
+#[derive(Clone, Copy)]
+pub(super) enum Keep {
+    /// Nothing: an unlock.
+    Nothing = 0,
+    /// A read lock: a downgrade.
+    Shared = READER as isize,
+    /// The upgradable lock.
+    Upgradable = UPGRADABLE as isize,
+}
+
+impl RawRwLock {
+    #[inline]
+    pub(super) fn release_shared(&self) {
+        // Release pairs with the Acquire of the next writer.
+        let after = self.state.fetch_sub(READER, Ordering::Release).wrapping_sub(READER);
+        // As signed numbers: no readers left but some bits set, or one reader too many has left.
+        if after != 0 && (after as i64) < READER as i64 {
+            self.release_shared_slow(after);
+        }
+    }
+
+    #[cold]
+    fn release_shared_slow(&self, after: u64) {
+        if (after as i64) < 0 {
+            self.state.fetch_add(READER, Ordering::Relaxed);
+            panic!("unlock of an RwLock that is not locked for reading");
+        }
+        if after & QUEUED != 0 {
+            let mut queues = self.queues.lock();
+            let granted = self.grant(&mut queues);
+            drop(queues);
+            granted.ready_all();
+        }
+    }
+
+    #[inline]
+    pub(super) fn release_exclusive(&self) {
+        // Release pairs with the Acquire of whoever comes next.
+        if self.state.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.release_exclusive_slow();
+        }
+    }
+
+    #[cold]
+    fn release_exclusive_slow(&self) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            assert!(state & WRITER != 0, "unlock of an RwLock that is not locked for writing");
+            let nobody_waits = state & QUEUED == 0;
+            let one_is_awake = state & (SHARED_QUEUED | STARVING | WOKEN) == WOKEN;
+            if !nobody_waits && !one_is_awake {
+                return self.pass_on(Keep::Nothing, false);
+            }
+            match self.state.compare_exchange_weak(
+                state,
+                state & !WRITER,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+    }
+
+    /// From writing to something less, or to nothing. With `fair`, a queued writer gets the lock directly.
+    pub(super) fn pass_on(&self, keep: Keep, fair: bool) {
+        let mut queues = self.queues.lock();
+        let granted = self.pass_on_locked(&mut queues, keep, fair);
+        drop(queues);
+        granted.ready_all();
+    }
+
+    /// WRITER is ours, or is held for the queues.
+    fn pass_on_locked(&self, queues: &mut Queues, keep: Keep, fair: bool) -> ClaimedList {
+        // While WRITER is set, others only add and take back false READERs and set WOKEN or STARVING.
+        let hand_over = fair || self.state.load(Ordering::Relaxed) & STARVING != 0;
+        let mut ready = queues.readers.take_all(if hand_over { GRANTED } else { RETRY });
+        let mut now_held = keep as u64;
+        if hand_over {
+            now_held += ready.len() as u64 * READER;
+        }
+        if !matches!(keep, Keep::Upgradable) {
+            debug_assert_ne!(queues.upgraders.front_tag(), Some(TO_UPGRADE), "nobody has UPGRADABLE");
+            if let Some(upgradable) = queues.upgraders.pop(GRANTED) {
+                ready.push(upgradable);
+                now_held += UPGRADABLE;
+            }
+        }
+        if now_held != 0 || ready.len() != 0 {
+            // Release pairs with the Acquire of whoever takes the lock next.
+            self.state.fetch_add(now_held.wrapping_sub(WRITER), Ordering::Release);
+            self.served(queues, false);
+            return ready;
+        }
+        if !hand_over {
+            return self.free_and_wake_writer(queues).into();
+        }
+        let writer = queues.writers.pop(GRANTED);
+        if writer.is_none() {
+            self.state.fetch_and(!WRITER, Ordering::Release);
+        }
+        self.served(queues, true);
+        writer.into()
+    }
+
+    /// WRITER is ours. Frees the lock and wakes a writer, which will compete for it.
+    fn free_and_wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
+        let mut state = self.state.load(Ordering::Relaxed);
+        loop {
+            let freed = (state & !WRITER) | WOKEN;
+            match self.state.compare_exchange_weak(state, freed, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
+        }
+        if state & WOKEN != 0 {
+            self.served(queues, false);
+            return None;
+        }
+        self.wake_writer(queues)
+    }
+
+    /// WOKEN is ours. Passes it on to the first writer.
+    fn wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
+        let writer = queues.writers.pop(RETRY);
+        if writer.is_none() {
+            self.state.fetch_and(!WOKEN, Ordering::Relaxed);
+        }
+        self.served(queues, false);
+        writer
+    }
+
+    pub(super) fn release_upgradable(&self, keep: Keep) {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & QUEUED == 0 {
+            debug_assert!(state & UPGRADABLE != 0);
+            match self.state.compare_exchange_weak(
+                state,
+                state - UPGRADABLE + keep as u64,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+        let mut queues = self.queues.lock();
+        // Directly to the next one, so that nobody overtakes it. It may have to stand back behind a writer.
+        let next = if queues.writers.is_empty() { queues.upgraders.pop(GRANTED) } else { None };
+        if next.is_some() {
+            if keep as u64 != 0 {
+                self.state.fetch_add(keep as u64, Ordering::Relaxed);
+            }
+        } else {
+            self.state.fetch_add((keep as u64).wrapping_sub(UPGRADABLE), Ordering::Release);
+        }
+        self.served(&queues, false);
+        let mut granted = ClaimedList::from(next);
+        granted.append(self.grant(&mut queues));
+        drop(queues);
+        granted.ready_all();
+    }
+
+    /// Gives the lock to those in the queues that may have it now. Right at any time: if the lock is held in
+    /// a way that keeps them out, its holder will do it.
+    pub(super) fn grant(&self, queues: &mut Queues) -> ClaimedList {
+        loop {
+            // Acquire pairs with the Releases of those that left; `ready` passes it on.
+            let state = self.state.load(Ordering::Acquire);
+            if state & WRITER != 0 {
+                return ClaimedList::new();
+            }
+            let done = if queues.upgraders.front_tag() == Some(TO_UPGRADE) {
+                self.grant_upgrade(queues, state)
+            } else if !queues.writers.is_empty() {
+                self.grant_writer(queues, state)
+            } else {
+                Some(self.grant_shared(queues))
+            };
+            if let Some(granted) = done {
+                return granted;
+            }
+        }
+    }
+
+    /// `None`: look again.
+    fn grant_upgrade(&self, queues: &mut Queues, state: u64) -> Option<ClaimedList> {
+        if readers(state) != 0 {
+            return Some(ClaimedList::new());
+        }
+        let to_writer = state - UPGRADABLE + WRITER;
+        self.state.compare_exchange(state, to_writer, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        let upgraded = queues.upgraders.claim_front(GRANTED);
+        if upgraded.is_none() {
+            // It has given up, and still has the upgradable lock.
+            self.state.fetch_add(UPGRADABLE - WRITER, Ordering::Release);
+        }
+        self.served(queues, upgraded.is_some());
+        Some(Some(upgraded?).into())
+    }
+
+    /// `None`: look again.
+    fn grant_writer(&self, queues: &mut Queues, state: u64) -> Option<ClaimedList> {
+        if readers(state) != 0 || state & UPGRADABLE != 0 {
+            return Some(ClaimedList::new());
+        }
+        if state & STARVING == 0 {
+            if state & WOKEN != 0 {
+                return Some(ClaimedList::new());
+            }
+            self.state.compare_exchange(state, state | WOKEN, Ordering::Relaxed, Ordering::Relaxed).ok()?;
+            return Some(Some(self.wake_writer(queues)?).into());
+        }
+        // Taken for the queue: from here on nobody else changes who holds it.
+        self.state.compare_exchange(state, state | WRITER, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        let writer = queues.writers.pop(GRANTED);
+        if writer.is_none() {
+            return Some(self.pass_on_locked(queues, Keep::Nothing, false));
+        }
+        self.served(queues, true);
+        Some(writer.into())
+    }
+
+    /// No writer is queued.
+    fn grant_shared(&self, queues: &mut Queues) -> ClaimedList {
+        let mut granted = ClaimedList::new();
+        if queues.bits() != 0 {
+            // One READER for the queues keeps writers out; if one was faster, it will see to the queues.
+            let before = self.state.fetch_add(READER, Ordering::Acquire);
+            if before & WRITER == 0 {
+                granted = queues.readers.take_all(GRANTED);
+                self.state.fetch_add(granted.len() as u64 * READER, Ordering::Relaxed);
+                while !queues.upgraders.is_empty() && self.set_upgradable() {
+                    match queues.upgraders.pop(GRANTED) {
+                        Some(upgradable) => granted.push(upgradable),
+                        None => _ = self.state.fetch_and(!UPGRADABLE, Ordering::Relaxed),
+                    }
+                }
+            }
+            self.served(queues, false);
+            self.state.fetch_sub(READER, Ordering::Release);
+        }
+        granted
+    }
+
+    /// Takes the upgradable lock for the queue, unless somebody has it. WRITER cannot be set now.
+    fn set_upgradable(&self) -> bool {
+        // Acquire pairs with the Release of the one who had it.
+        self.state.fetch_or(UPGRADABLE, Ordering::Acquire) & UPGRADABLE == 0
+    }
+
+    /// Somebody has left the queues. Takes the bits away that are no longer true; `writer` says that a writer
+    /// was handed the lock.
+    pub(super) fn served(&self, queues: &Queues, writer: bool) {
+        let bits = queues.bits();
+        let mut gone = QUEUED & !bits;
+        if bits & WRITER_QUEUED == 0 {
+            gone |= STARVING;
+        } else if writer {
+            gone |= STARVING;
+            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+        }
+        if self.state.load(Ordering::Relaxed) & gone != 0 {
+            self.state.fetch_and(!gone, Ordering::Relaxed);
+        }
+    }
+}

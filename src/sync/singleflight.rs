@@ -1,0 +1,129 @@
+//! [`SingleFlight`]: the same question asked by many at once is answered once.
+//!
+//! A flight is a [`OnceLock`] in a map. Everybody who asks while it is in the map gets the value of whoever
+//! came first; `OnceLock` sees to the waiting, and to a panic: then one of those that wait makes the value. Who
+//! made it takes the flight from the map, and so does the last one if nobody could.
+//!
+//! The map's lock is a goroutine's lock, not a runtime lock, since hashing and comparing keys is user code.
+//! Values are not dropped under it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::mutex::Mutex;
+use super::once_lock::OnceLock;
+
+/// Merges calls with the same key that overlap in time, as Go's `singleflight`.
+///
+/// ```
+/// use gort::sync::SingleFlight;
+/// let lookups = SingleFlight::new();
+/// let (address, shared) = lookups.call("example.org", || "192.0.2.1".to_owned());
+/// assert_eq!((&*address, shared), ("192.0.2.1", false));
+/// ```
+pub struct SingleFlight<K, V> {
+    flights: Mutex<HashMap<K, Arc<Flight<V>>>>,
+}
+
+struct Flight<V> {
+    value: OnceLock<V>,
+    /// How many have joined, and how many of them have left without a value. Written under the map's lock.
+    joined: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
+    /// Nobody asks for anything.
+    #[must_use]
+    pub fn new() -> SingleFlight<K, V> {
+        SingleFlight { flights: Mutex::new(HashMap::new()) }
+    }
+
+    /// The value of `f`, or of the call with this key that goes on now. The second result tells whether others
+    /// got, or get, the same value.
+    ///
+    /// If `f` panics, the panic goes on here, and one of those that wait runs its own function. An `f` that
+    /// calls with its own key waits for itself, for ever.
+    pub fn call(&self, key: K, f: impl FnOnce() -> V) -> (V, bool) {
+        let flight = self.join(&key);
+        let mut ride = Ride { flights: self, key: &key, flight: &flight, made: false };
+        flight.value.get_or_init(|| {
+            let value = f();
+            ride.made = true;
+            value
+        });
+        drop(ride);
+        let value = flight.value.get().expect("made above").clone();
+        (value, flight.joined.load(Ordering::Relaxed) > 1)
+    }
+
+    /// Lets the next call with this key run its own function, even if one goes on now.
+    pub fn forget(&self, key: &K) {
+        let flight = self.flights.lock().remove(key);
+        drop(flight);
+    }
+
+    fn join(&self, key: &K) -> Arc<Flight<V>> {
+        let mut flights = self.flights.lock();
+        if let Some(flight) = flights.get(key) {
+            flight.joined.fetch_add(1, Ordering::Relaxed);
+            return flight.clone();
+        }
+        let flight = Arc::new(Flight {
+            value: OnceLock::new(),
+            joined: AtomicUsize::new(1),
+            failed: AtomicUsize::new(0),
+        });
+        flights.insert(key.clone(), flight.clone());
+        flight
+    }
+
+    #[cfg(test)]
+    pub(super) fn joined(&self, key: &K) -> usize {
+        self.flights.lock().get(key).map_or(0, |flight| flight.joined.load(Ordering::Relaxed))
+    }
+}
+
+/// One caller's part in a flight, until there is a value or its function has panicked.
+struct Ride<'a, K: Hash + Eq, V> {
+    flights: &'a SingleFlight<K, V>,
+    key: &'a K,
+    flight: &'a Arc<Flight<V>>,
+    made: bool,
+}
+
+impl<K: Hash + Eq, V> Drop for Ride<'_, K, V> {
+    fn drop(&mut self) {
+        let another_made_it = !self.made && self.flight.value.get().is_some();
+        if another_made_it {
+            return;
+        }
+        let mut flights = self.flights.flights.lock();
+        let failed = self.flight.failed.fetch_add(1, Ordering::Relaxed) + 1;
+        let over = self.made || failed == self.flight.joined.load(Ordering::Relaxed);
+        // It may have been forgotten, and there may be another one by now.
+        let removed = if over && flights.get(self.key).is_some_and(|f| Arc::ptr_eq(f, self.flight)) {
+            flights.remove_entry(self.key)
+        } else {
+            None
+        };
+        drop(flights);
+        drop(removed);
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone> Default for SingleFlight<K, V> {
+    fn default() -> SingleFlight<K, V> {
+        SingleFlight::new()
+    }
+}
+
+impl<K, V> fmt::Debug for SingleFlight<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flights = self.flights.try_lock().map(|flights| flights.len());
+        f.debug_struct("SingleFlight").field("flights", &flights).finish()
+    }
+}

@@ -1,0 +1,180 @@
+//! The mutex from inside: fairness, hand-over, and what a waiter that gave up leaves behind.
+
+use std::sync::Mutex as StdMutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lock_api::{RawMutex as _, RawMutexTimed as _};
+
+use super::eventually;
+use crate::sync::raw_mutex::{LOCKED, QUEUED, RawMutex, STARVING};
+
+fn state(raw: &RawMutex) -> u32 {
+    raw.state.load(Ordering::Relaxed)
+}
+
+fn queued(raw: &RawMutex) -> usize {
+    raw.queue.lock().len()
+}
+
+#[test]
+fn a_waiter_that_gives_up_leaves_nothing_behind() {
+    let raw = RawMutex::INIT;
+    raw.lock();
+    for _ in 0..3 {
+        assert!(!raw.try_lock_for(Duration::from_micros(200)));
+        assert_eq!(state(&raw), LOCKED);
+        assert_eq!(queued(&raw), 0);
+    }
+    raw.release();
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn a_waiter_that_gives_up_in_the_middle_keeps_the_others_in_order() {
+    let raw = RawMutex::INIT;
+    let order = StdMutex::new(Vec::new());
+    raw.lock();
+    thread::scope(|s| {
+        let wait_in_line = |name: usize| {
+            let (raw, order) = (&raw, &order);
+            s.spawn(move || {
+                raw.lock();
+                order.lock().unwrap().push(name);
+                raw.release_fair();
+            });
+            eventually(|| queued(raw) == name);
+        };
+        wait_in_line(1);
+        let gave_up = s.spawn(|| raw.try_lock_for(Duration::from_millis(20)));
+        eventually(|| queued(&raw) == 2 || gave_up.is_finished());
+        let third = s.spawn(|| {
+            raw.lock();
+            order.lock().unwrap().push(3);
+            raw.release_fair();
+        });
+        assert!(!gave_up.join().unwrap());
+        eventually(|| queued(&raw) == 2);
+        assert!(!third.is_finished());
+        raw.release_fair();
+    });
+    assert_eq!(*order.lock().unwrap(), [1, 3]);
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn a_fair_unlock_serves_in_the_order_of_arrival() {
+    let raw = RawMutex::INIT;
+    let order = StdMutex::new(Vec::new());
+    raw.lock();
+    thread::scope(|s| {
+        for name in 1..=5 {
+            let (raw, order) = (&raw, &order);
+            s.spawn(move || {
+                raw.lock();
+                order.lock().unwrap().push(name);
+                raw.release_fair();
+            });
+            eventually(|| queued(raw) == name);
+        }
+        raw.release_fair();
+    });
+    assert_eq!(*order.lock().unwrap(), [1, 2, 3, 4, 5]);
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn a_starving_mutex_is_handed_over_and_cannot_be_overtaken() {
+    let raw = RawMutex::INIT;
+    let done = AtomicBool::new(false);
+    raw.lock();
+    thread::scope(|s| {
+        s.spawn(|| {
+            raw.lock();
+            eventually(|| done.load(Ordering::Relaxed));
+            raw.release();
+        });
+        eventually(|| queued(&raw) == 1);
+        raw.state.fetch_or(STARVING, Ordering::Relaxed);
+        raw.release();
+        // Not a race: the unlock itself has made the waiter the holder.
+        assert_eq!(state(&raw), LOCKED);
+        assert!(!raw.try_lock());
+        assert!(!raw.try_lock_for(Duration::from_micros(100)));
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn while_it_starves_newcomers_queue_even_if_nobody_holds_it() {
+    let raw = RawMutex::INIT;
+    raw.lock();
+    thread::scope(|s| {
+        s.spawn(|| {
+            raw.lock();
+            raw.release();
+        });
+        eventually(|| queued(&raw) == 1);
+        // As an unlocker leaves it before it has handed over.
+        raw.state.store(QUEUED | STARVING, Ordering::Relaxed);
+        assert!(!raw.try_lock());
+        assert!(raw.is_locked());
+        raw.state.store(QUEUED | LOCKED, Ordering::Relaxed);
+        raw.release();
+    });
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn a_hog_that_relocks_at_once_loses_to_a_starving_waiter() {
+    let raw = RawMutex::INIT;
+    let served = AtomicBool::new(false);
+    let start = Instant::now();
+    raw.lock();
+    thread::scope(|s| {
+        s.spawn(|| {
+            raw.lock();
+            served.store(true, Ordering::Relaxed);
+            raw.release();
+        });
+        eventually(|| queued(&raw) == 1);
+        while !served.load(Ordering::Relaxed) {
+            assert!(start.elapsed() < Duration::from_secs(60), "starved");
+            let held = Instant::now();
+            while held.elapsed() < Duration::from_micros(500) {
+                std::hint::spin_loop();
+            }
+            raw.release();
+            raw.lock();
+        }
+        raw.release();
+    });
+    assert_eq!(state(&raw), 0);
+}
+
+#[test]
+fn the_holder_is_known_while_there_is_one() {
+    let raw = RawMutex::INIT;
+    let object = &raw const raw as usize;
+    let here = 0u8;
+    let here = &raw const here as usize;
+    // SAFETY: the address of a live mutex, here and below.
+    assert!(unsafe { RawMutex::holder_of(object) }.is_none());
+    raw.lock();
+    // SAFETY: as above.
+    let page = unsafe { RawMutex::holder_of(object) }.expect("it is held");
+    assert!(page.is_within(here - 0x4000, here + 0x4000));
+    thread::scope(|s| {
+        s.spawn(|| {
+            raw.lock();
+            // SAFETY: as above.
+            let page = unsafe { RawMutex::holder_of(object) }.expect("it is held");
+            assert!(!page.is_within(here - 0x4000, here + 0x4000), "the woken waiter is the holder now");
+            raw.release();
+        });
+        eventually(|| queued(&raw) == 1);
+        raw.release();
+    });
+}

@@ -1,0 +1,164 @@
+//! Signals. A handler may call only what is async-signal-safe and touches no thread-local storage: the functions of
+//! this file, of `futex.rs`, `clock.rs`, `syscall.rs`, atomics, and runtime locks that the interrupted code cannot hold.
+
+use std::ffi::c_void;
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::mem as memory;
+use super::syscall::syscall6;
+
+/// A handler's arguments.
+pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+
+/// A handler that was there before ours.
+pub(crate) struct Previous {
+    action: AtomicUsize,
+    flags: AtomicUsize,
+}
+
+impl Previous {
+    pub(crate) const fn new() -> Previous {
+        Previous { action: AtomicUsize::new(libc::SIG_DFL), flags: AtomicUsize::new(0) }
+    }
+
+    /// Passes a signal on. False: there was no handler, only the default or "ignore".
+    pub(crate) fn call(&self, signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
+        let action = self.action.load(Ordering::Acquire);
+        if action == libc::SIG_DFL || action == libc::SIG_IGN {
+            return false;
+        }
+        // SAFETY: the kernel would have called it this way, by its flags.
+        unsafe {
+            if self.flags.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0 {
+                mem::transmute::<usize, Handler>(action)(signal, info, context);
+            } else {
+                mem::transmute::<usize, extern "C" fn(i32)>(action)(signal);
+            }
+        }
+        true
+    }
+}
+
+/// Makes `handler` handle `signal`, on the alternate stack, with interrupted calls restarted. Remembers what was
+/// there, unless that is `handler` itself.
+pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
+    // SAFETY: both structures are plain data; the handler has the right type.
+    unsafe {
+        let mut old: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &mut old);
+        if old.sa_sigaction == handler as usize {
+            return;
+        }
+        previous.flags.store(old.sa_flags as usize, Ordering::Relaxed);
+        previous.action.store(old.sa_sigaction, Ordering::Release);
+        let mut new: libc::sigaction = mem::zeroed();
+        new.sa_sigaction = handler as usize;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&mut new.sa_mask);
+        libc::sigaction(signal, &new, ptr::null_mut());
+    }
+}
+
+/// Puts the default action back, so that a fault that comes again ends the process as usual.
+pub(crate) fn reset_to_default(signal: i32) {
+    // SAFETY: plain data.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = libc::SIG_DFL;
+        libc::sigaction(signal, &action, ptr::null_mut());
+    }
+}
+
+/// An alternate signal stack; given back when dropped.
+pub(crate) struct SignalStack {
+    start: usize,
+    size: usize,
+}
+
+/// Gives the calling thread an alternate signal stack that is large enough for any register set, unblocks the
+/// preemption signal, and lets timed waits end on time.
+pub(crate) fn prepare_thread() -> Option<SignalStack> {
+    // SAFETY: getauxval only reads; prctl takes plain numbers.
+    let minimum = unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        libc::getauxval(libc::AT_MINSIGSTKSZ) as usize
+    };
+    let size = (minimum + (48 << 10)).next_multiple_of(memory::PAGE);
+    let start = memory::reserve(size).ok()?;
+    // SAFETY: the first page becomes a guard; the memory belongs to this stack alone.
+    unsafe {
+        let _ = memory::guard(start, memory::PAGE);
+        let stack = libc::stack_t {
+            ss_sp: (start + memory::PAGE) as *mut c_void,
+            ss_flags: 0,
+            ss_size: size - memory::PAGE,
+        };
+        libc::sigaltstack(&stack, ptr::null_mut());
+        let mut set: libc::sigset_t = mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGURG);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, ptr::null_mut());
+    }
+    Some(SignalStack { start, size })
+}
+
+impl Drop for SignalStack {
+    fn drop(&mut self) {
+        // SAFETY: the thread stops using the stack before its memory goes.
+        unsafe {
+            let stack = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+            libc::sigaltstack(&stack, ptr::null_mut());
+            memory::release(self.start, self.size);
+        }
+    }
+}
+
+/// Sends `signal` to the thread `tid` of this process, with a value that tells our signals from others'.
+pub(crate) fn send(tid: u32, signal: i32, value: usize) -> bool {
+    // The start of the kernel's siginfo for queued signals.
+    #[repr(C)]
+    struct Queued {
+        signo: i32,
+        errno: i32,
+        code: i32,
+        pad: i32,
+        pid: i32,
+        uid: u32,
+        value: usize,
+        rest: [u8; 96],
+    }
+    // SAFETY: getpid has no preconditions; the record has the size of the kernel's siginfo.
+    unsafe {
+        let pid = libc::getpid();
+        let info = Queued {
+            signo: signal,
+            errno: 0,
+            code: libc::SI_QUEUE,
+            pad: 0,
+            pid,
+            uid: libc::getuid(),
+            value,
+            rest: [0; 96],
+        };
+        syscall6(
+            libc::SYS_rt_tgsigqueueinfo,
+            pid as usize,
+            tid as usize,
+            signal as usize,
+            &raw const info as usize,
+            0,
+            0,
+        ) == 0
+    }
+}
+
+/// The value of a signal that [`send`] of this process sent.
+pub(crate) fn sent_value(info: *const libc::siginfo_t) -> Option<usize> {
+    // SAFETY: the kernel passes a valid record; pid and value are there for queued signals.
+    unsafe {
+        ((*info).si_code == libc::SI_QUEUE && (*info).si_pid() == libc::getpid())
+            .then(|| (*info).si_value().sival_ptr as usize)
+    }
+}

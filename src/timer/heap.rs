@@ -1,0 +1,177 @@
+//! A 4-ary min-heap of (time, timer) pairs in memory of the runtime's own: it must grow while a P is held, when the
+//! global allocator may not be used.
+
+use super::node::{NEVER, Timer};
+use crate::sched::throw;
+use crate::sys::mem;
+
+#[derive(Clone, Copy)]
+struct Entry {
+    when: u64,
+    timer: *const Timer,
+}
+
+pub(crate) struct Heap {
+    entries: *mut Entry,
+    len: usize,
+    capacity: usize,
+}
+
+// SAFETY: the heap owns its memory; the timers in it are touched only under its lock.
+unsafe impl Send for Heap {}
+
+const ARITY: usize = 4;
+const FIRST_CAPACITY: usize = mem::PAGE / size_of::<Entry>();
+
+impl Heap {
+    pub(crate) const fn new() -> Heap {
+        Heap { entries: std::ptr::null_mut(), len: 0, capacity: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The earliest time, or `NEVER`.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        if self.len == 0 { NEVER } else { self.get(0).when }
+    }
+
+    fn get(&self, index: usize) -> Entry {
+        debug_assert!(index < self.len);
+        // SAFETY: the first `len` entries are initialised.
+        unsafe { *self.entries.add(index) }
+    }
+
+    /// Stores an entry and tells its timer where it is.
+    fn put(&mut self, index: usize, entry: Entry) {
+        debug_assert!(index < self.len);
+        // SAFETY: within the capacity; timers in the heap are alive.
+        unsafe {
+            self.entries.add(index).write(entry);
+            (*entry.timer).index.set(index);
+        }
+    }
+
+    pub(crate) fn push(&mut self, when: u64, timer: *const Timer) {
+        if self.len == self.capacity {
+            self.grow();
+        }
+        self.len += 1;
+        self.sift_up(self.len - 1, Entry { when, timer });
+    }
+
+    pub(crate) fn pop(&mut self) -> *const Timer {
+        let first = self.get(0).timer;
+        self.remove_at(0);
+        first
+    }
+
+    /// Removes a timer that is in this heap.
+    pub(crate) fn remove(&mut self, timer: &Timer) {
+        self.remove_at(timer.index.get());
+    }
+
+    fn remove_at(&mut self, index: usize) {
+        let last = self.get(self.len - 1);
+        self.len -= 1;
+        if index == self.len {
+            return;
+        }
+        let goes_up = index > 0 && last.when < self.get((index - 1) / ARITY).when;
+        if goes_up {
+            self.sift_up(index, last);
+        } else {
+            self.sift_down(index, last);
+        }
+    }
+
+    fn sift_up(&mut self, mut index: usize, entry: Entry) {
+        while index > 0 {
+            let parent = (index - 1) / ARITY;
+            let above = self.get(parent);
+            if above.when <= entry.when {
+                break;
+            }
+            self.put(index, above);
+            index = parent;
+        }
+        self.put(index, entry);
+    }
+
+    fn sift_down(&mut self, mut index: usize, entry: Entry) {
+        loop {
+            let first_child = index * ARITY + 1;
+            let children = first_child..(first_child + ARITY).min(self.len);
+            let Some(child) = children.min_by_key(|&child| self.get(child).when) else { break };
+            let below = self.get(child);
+            if below.when >= entry.when {
+                break;
+            }
+            self.put(index, below);
+            index = child;
+        }
+        self.put(index, entry);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let capacity = (self.capacity * 2).max(FIRST_CAPACITY);
+        let memory = match mem::reserve(capacity * size_of::<Entry>()) {
+            Ok(memory) => memory as *mut Entry,
+            Err(error) => throw("timer", format_args!("no memory for {capacity} timers: {error}")),
+        };
+        // SAFETY: the new memory is larger than the old, and nobody else knows either.
+        unsafe {
+            if self.capacity != 0 {
+                std::ptr::copy_nonoverlapping(self.entries, memory, self.len);
+                mem::release(self.entries as usize, self.capacity * size_of::<Entry>());
+            }
+        }
+        self.entries = memory;
+        self.capacity = capacity;
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if self.capacity != 0 {
+            // SAFETY: the heap owns the memory.
+            unsafe { mem::release(self.entries as usize, self.capacity * size_of::<Entry>()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pops_in_order_and_removes_any(times in proptest::collection::vec(0u64..1000, 1..600), seed in any::<u64>()) {
+            let timers: Vec<Timer> = times.iter().map(|_| Timer::for_test()).collect();
+            let mut heap = Heap::new();
+            let mut expected = Vec::new();
+            for (timer, when) in timers.iter().zip(&times) {
+                heap.push(*when, timer);
+            }
+            for (i, (timer, when)) in timers.iter().zip(&times).enumerate() {
+                if (seed >> (i % 64)) & 1 == 1 {
+                    heap.remove(timer);
+                } else {
+                    expected.push(*when);
+                }
+            }
+            expected.sort_unstable();
+            let mut popped = Vec::new();
+            while heap.first() != NEVER {
+                popped.push(heap.first());
+                heap.pop();
+            }
+            prop_assert_eq!(popped, expected);
+            prop_assert_eq!(heap.len(), 0);
+        }
+    }
+}

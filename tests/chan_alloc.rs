@@ -1,0 +1,79 @@
+//! Waiting at channels takes no memory but the stack.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use gort::chan::{Select, bounded, select, unbounded};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test, because the count is of the whole process.
+#[test]
+fn waiting_allocates_nothing() {
+    const ROUNDS: usize = 200;
+    // Two large types: the slots of a select are on the stack as well.
+    let (s1, r1) = bounded::<[u64; 50]>(0);
+    let (s2, r2) = bounded::<[u64; 60]>(1);
+    let (s3, r3) = unbounded::<u64>();
+    let (ack, acked) = bounded::<()>(0);
+    let (_silent, quiet) = bounded::<()>(1);
+
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sel = Select::new();
+            sel.recv(&r3);
+            sel.recv(&quiet);
+            for round in 0..ROUNDS {
+                for _ in 0..2 {
+                    select! {
+                        recv(r1) -> msg => assert_eq!(msg.unwrap()[0], round as u64),
+                        recv(r2) -> msg => assert_eq!(msg.unwrap()[0], round as u64),
+                        recv(quiet) -> _ => unreachable!(),
+                        default(Duration::from_secs(60)) => panic!("nobody sent"),
+                    }
+                }
+                assert_eq!(r3.recv_timeout(Duration::from_secs(60)), Ok(1));
+                let oper = sel.select();
+                assert_eq!((oper.index(), oper.recv(&r3)), (0, Ok(2)));
+                ack.send(()).unwrap();
+            }
+        });
+        let mut before = 0;
+        for round in 0..ROUNDS {
+            s1.send([round as u64; 50]).unwrap();
+            select! {
+                send(s2, [round as u64; 60]) -> res => res.unwrap(),
+                recv(acked) -> _ => unreachable!(),
+            }
+            s3.send(1).unwrap();
+            s3.send(2).unwrap();
+            acked.recv().unwrap();
+            if round == ROUNDS / 2 {
+                // By now every thread has what it keeps, and the list has its blocks.
+                before = ALLOCATIONS.load(Ordering::Relaxed);
+            }
+        }
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+    });
+}

@@ -1,0 +1,139 @@
+//! Nobody starves: hogs, blocking calls marked and unmarked.
+
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// These tests set GOMAXPROCS: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn with_procs<T: Send>(n: usize, f: impl FnOnce() -> T + Send) -> T {
+    let _alone = alone();
+    let before = gort::runtime::set_max_procs(n);
+    let result = gort::run(f);
+    gort::runtime::set_max_procs(before);
+    result
+}
+
+fn pipe() -> (std::fs::File, std::fs::File) {
+    let mut fds = [0; 2];
+    // SAFETY: the array has room for the two descriptors, which become ours.
+    unsafe {
+        assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
+        (std::fs::File::from_raw_fd(fds[0]), std::fs::File::from_raw_fd(fds[1]))
+    }
+}
+
+#[test]
+fn an_endless_loop_does_not_keep_others_from_running() {
+    with_procs(1, || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let hogs: Vec<_> = (0..3)
+            .map(|_| {
+                let stop = stop.clone();
+                gort::spawn(move || while !stop.load(Ordering::Relaxed) {})
+            })
+            .collect();
+        for _ in 0..20 {
+            gort::spawn(|| ()).join().unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        for hog in hogs {
+            hog.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_sleeper_wakes_up_despite_hogs() {
+    with_procs(2, || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let hogs: Vec<_> = (0..8)
+            .map(|_| {
+                let stop = stop.clone();
+                gort::spawn(move || while !stop.load(Ordering::Relaxed) {})
+            })
+            .collect();
+        for _ in 0..50 {
+            gort::sleep(Duration::from_millis(1));
+        }
+        stop.store(true, Ordering::Relaxed);
+        for hog in hogs {
+            hog.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn an_unmarked_read_of_a_pipe_holds_nobody_up() {
+    with_procs(1, || {
+        let (mut reader, mut writer) = pipe();
+        let blocked = gort::spawn(move || {
+            let mut byte = [0];
+            reader.read_exact(&mut byte).unwrap();
+            byte[0]
+        });
+        // This goroutine can only get here again because the blocked one lost its P.
+        for _ in 0..100 {
+            gort::yield_now();
+        }
+        writer.write_all(&[7]).unwrap();
+        assert_eq!(blocked.join().unwrap(), 7);
+    });
+}
+
+#[test]
+fn many_unmarked_sleeps_overlap() {
+    with_procs(2, || {
+        let awake = Arc::new(AtomicUsize::new(0));
+        let handles: Vec<_> = (0..100)
+            .map(|_| {
+                let awake = awake.clone();
+                gort::spawn(move || {
+                    std::thread::sleep(Duration::from_millis(50));
+                    awake.fetch_add(1, Ordering::Relaxed);
+                })
+            })
+            .collect();
+        for handle in handles {
+            handle.join().unwrap();
+        }
+        assert_eq!(awake.load(Ordering::Relaxed), 100);
+    });
+}
+
+#[test]
+fn marked_blocking_gives_the_processor_away() {
+    with_procs(1, || {
+        let (mut reader, mut writer) = pipe();
+        let blocked = gort::spawn(move || {
+            gort::blocking(|| {
+                let mut byte = [0];
+                reader.read_exact(&mut byte).unwrap();
+                byte[0]
+            })
+        });
+        for _ in 0..100 {
+            gort::yield_now();
+        }
+        writer.write_all(&[9]).unwrap();
+        assert_eq!(blocked.join().unwrap(), 9);
+        assert_eq!(gort::blocking(|| gort::blocking(|| 3)), 3);
+        let panicked = gort::spawn(|| gort::blocking(|| panic!("inside"))).join();
+        assert!(panicked.is_err());
+    });
+}
+
+#[test]
+fn the_runtime_can_be_used_inside_a_blocking_call() {
+    with_procs(1, || {
+        let sum: usize = gort::blocking(|| (0..100).map(|n| gort::spawn(move || n).join().unwrap()).sum());
+        assert_eq!(sum, 4950);
+    });
+}

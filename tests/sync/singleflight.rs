@@ -1,0 +1,126 @@
+//! SingleFlight. By behaviour from golang.org/x/sync/singleflight: TestDo, TestDoErr, TestDoDupSuppress,
+//! TestForget, TestPanicDo.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gort::sync::{Barrier, SingleFlight};
+
+use super::scope;
+use crate::support::eventually;
+
+#[test]
+fn one_after_the_other_each_is_answered_anew() {
+    let flights = SingleFlight::new();
+    assert_eq!(flights.call("key", || 1), (1, false));
+    assert_eq!(flights.call("key", || 2), (2, false));
+    let failed: (Result<(), &str>, bool) = SingleFlight::new().call("key", || Err("no"));
+    assert_eq!(failed, (Err("no"), false), "an error is a value like others");
+}
+
+#[test]
+fn many_at_once_share_one_answer() {
+    const N: usize = 10;
+    let (flights, calls, asked) = (SingleFlight::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+    let started = Barrier::new(2);
+    scope(|s| {
+        let first = s.spawn(|| {
+            flights.call("key", || {
+                calls.fetch_add(1, Ordering::Relaxed);
+                started.wait();
+                eventually(|| asked.load(Ordering::Relaxed) == N);
+                7
+            })
+        });
+        started.wait();
+        // The call goes on, so these join it, unless they come when it is over already.
+        let others: Vec<_> = (0..N)
+            .map(|_| {
+                s.spawn(|| {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    flights.call("key", || {
+                        calls.fetch_add(1, Ordering::Relaxed);
+                        7
+                    })
+                })
+            })
+            .collect();
+        assert_eq!(first.join().unwrap().0, 7);
+        assert!(others.into_iter().all(|t| t.join().unwrap().0 == 7));
+    });
+    assert!((1..=N).contains(&calls.into_inner()));
+    assert_eq!(format!("{flights:?}"), "SingleFlight { flights: Some(0) }");
+}
+
+#[test]
+fn different_keys_do_not_meet() {
+    let (flights, barrier) = (SingleFlight::new(), Barrier::new(4));
+    scope(|s| {
+        for key in 0..4 {
+            let (flights, barrier) = (&flights, &barrier);
+            s.spawn(move || {
+                let result = flights.call(key, || {
+                    barrier.wait();
+                    key * 10
+                });
+                assert_eq!(result, (key * 10, false));
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_forgotten_is_asked_anew_while_it_goes_on() {
+    let (flights, started) = (SingleFlight::new(), Barrier::new(2));
+    let release = AtomicUsize::new(0);
+    scope(|s| {
+        let first = s.spawn(|| {
+            flights.call("key", || {
+                started.wait();
+                eventually(|| release.load(Ordering::Relaxed) == 1);
+                1
+            })
+        });
+        started.wait();
+        flights.forget(&"key");
+        assert_eq!(flights.call("key", || 2), (2, false));
+        release.store(1, Ordering::Relaxed);
+        assert_eq!(first.join().unwrap(), (1, false));
+    });
+    flights.forget(&"unknown");
+}
+
+#[test]
+fn a_panic_stays_with_its_caller_and_the_others_try() {
+    for _ in 0..100 {
+        let (flights, calls) = (SingleFlight::new(), AtomicUsize::new(0));
+        let barrier = Barrier::new(4);
+        scope(|s| {
+            let all: Vec<_> = (0..4)
+                .map(|_| {
+                    s.spawn(|| {
+                        barrier.wait();
+                        catch_unwind(AssertUnwindSafe(|| {
+                            flights.call("key", || match calls.fetch_add(1, Ordering::Relaxed) {
+                                0 | 1 => panic!("not yet"),
+                                _ => "value",
+                            })
+                        }))
+                    })
+                })
+                .collect();
+            let results: Vec<_> = all.into_iter().map(|t| t.join().unwrap()).collect();
+            assert_eq!(results.iter().filter(|r| r.is_err()).count(), 2);
+            assert!(results.iter().flatten().all(|(value, _)| *value == "value"));
+        });
+        assert_eq!(format!("{flights:?}"), "SingleFlight { flights: Some(0) }", "nothing stays behind");
+    }
+}
+
+#[test]
+fn a_lonely_panic_leaves_nothing_behind() {
+    let flights = SingleFlight::new();
+    assert!(catch_unwind(AssertUnwindSafe(|| flights.call(1, || panic!("no")))).is_err());
+    assert_eq!(format!("{flights:?}"), "SingleFlight { flights: Some(0) }");
+    assert_eq!(flights.call(1, || 5), (5, false));
+}
