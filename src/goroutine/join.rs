@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::current::Goroutine;
 use super::joinword::JoinWord;
 use super::scope::ScopeData;
+use super::shared::Shared;
 use crate::sched::g::Info;
 use crate::sched::reason::WaitReason;
 use crate::sched::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
@@ -51,7 +52,7 @@ fn drop_result<T>(result: &mut Option<Outcome<T>>) {
 /// The goroutine's side.
 struct Work<F, T> {
     f: Option<F>,
-    packet: Arc<Packet<T>>,
+    packet: Shared<Packet<T>>,
 }
 
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
@@ -65,7 +66,7 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
         }
         // Nobody will ask for it: drop it while the thread-locals are still there. A panic in a scope is
         // remembered by the packet's own drop.
-        if Arc::strong_count(&self.packet) == 1 && self.packet.scope.is_none() {
+        if self.packet.is_last() && self.packet.scope.is_none() {
             drop_result(place);
         }
     }
@@ -75,7 +76,7 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
             Waiter::from_word(joiner).ready();
         }
         // If the handle is gone, the result is dropped here.
-        Arc::into_inner(self.packet).is_some()
+        self.packet.release()
     }
 }
 
@@ -113,7 +114,7 @@ unsafe fn start_small<F, T>(
 where
     F: FnOnce() -> T,
 {
-    let packet = Arc::new(Packet {
+    let (packet, own) = Shared::new_pair(Packet {
         info: Info { name },
         id: AtomicU64::new(0),
         join: JoinWord::new(),
@@ -124,7 +125,7 @@ where
         scope.one_started();
     }
     let info: *const Info = &packet.info;
-    let work = Work { f: Some(f), packet: packet.clone() };
+    let work = Work { f: Some(f), packet: own };
     // SAFETY: the caller vouches for the lifetimes; the packet, and with it the info, lives until `finish` at
     // least, because `Work` holds it.
     let id = unsafe { spawn::launch(spec, info, work) }?;
@@ -134,14 +135,14 @@ where
 
 /// The joiner's side, for handles of both kinds.
 pub(super) struct JoinInner<T> {
-    packet: Arc<Packet<T>>,
+    packet: Shared<Packet<T>>,
 }
 
 impl<T> JoinInner<T> {
     pub(super) fn join(self) -> Outcome<T> {
         let waiter = Waiter::current();
         if !self.packet.join.is_done() && self.packet.join.wait(waiter.to_word()) {
-            park(WaitReason::Join, Arc::as_ptr(&self.packet) as usize);
+            park(WaitReason::Join, std::ptr::from_ref(&*self.packet) as usize);
         }
         // SAFETY: the goroutine has finished, so the result is stored and ours.
         match unsafe { (*self.packet.result.get()).take() } {

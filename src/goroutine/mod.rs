@@ -7,6 +7,7 @@ mod joinword;
 pub(crate) mod panic;
 mod run;
 mod scope;
+mod shared;
 
 pub use builder::Builder;
 pub use current::{Goroutine, current};

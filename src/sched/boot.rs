@@ -27,12 +27,11 @@ fn start() {
 }
 
 fn boot() -> Result<(), String> {
-    let private_tls = tls::self_check();
-    section::init();
+    let private_tls = tls::self_check(section::init());
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
-        eprintln!("gort: {warning}");
+        eprintln!("{warning}");
     }
     overflow::init();
     detach::init();

@@ -28,10 +28,10 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
     p.tick.store(tick, Ordering::Relaxed);
     if p.preempt.load(Ordering::Relaxed) {
-        p.preempt.store(false, Ordering::Relaxed);
         if p.retired.load(Ordering::Relaxed) {
             return None;
         }
+        p.answer_preempt();
     }
     if tick % GLOBAL_EVERY == 0
         && let Some(g) = take_global_for_fairness(tick)

@@ -80,6 +80,8 @@ pub(crate) struct G {
     /// Its TLS block has been made; it has to be rebuilt before its next use.
     pub(crate) block_made: Cell<bool>,
     pub(crate) block_stale: Cell<bool>,
+    /// The goroutine changed its thread-locals: the block has to be refreshed.
+    pub(crate) block_used: Cell<bool>,
     wait_reason: AtomicU8,
     slot_bits: u8,
 
@@ -117,6 +119,7 @@ impl G {
             blocking: Cell::new(false),
             block_made: Cell::new(false),
             block_stale: Cell::new(false),
+            block_used: Cell::new(false),
             wait_reason: AtomicU8::new(0),
             slot_bits: slot_size.trailing_zeros() as u8,
             id: AtomicU64::new(0),

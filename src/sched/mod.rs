@@ -1,5 +1,6 @@
 //! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
+pub(crate) mod blocks;
 pub(crate) mod boot;
 mod context;
 mod detach;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
+use super::blocks::FreeBlocks;
 use super::g::G;
 use super::gdeque::GDeque;
 use super::lock::Lock;
@@ -40,6 +41,8 @@ pub(crate) struct P {
     pub(crate) next_streak: Cell<u32>,
     /// Dead goroutines of the two common sizes, ready for reuse.
     pub(crate) dead: [UnsafeCell<GDeque>; 2],
+    /// Blocks for the packets of new goroutines.
+    pub(crate) blocks: FreeBlocks,
     /// Ids that this P may give to new goroutines: the next one and the end.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
@@ -86,6 +89,16 @@ impl Counter {
 }
 
 impl P {
+    /// The running goroutine let go. The flag of a retired P stays up until the P itself is given up: the goroutine may
+    /// run on, if it was readied just now, and must come back here soon. (A request that comes at the same time may be
+    /// lost: sysmon repeats it.)
+    #[inline]
+    pub(crate) fn answer_preempt(&self) {
+        if !self.retired.load(Ordering::Relaxed) {
+            self.preempt.store(false, Ordering::Relaxed);
+        }
+    }
+
     fn new(id: u32) -> P {
         P {
             id,
@@ -97,6 +110,7 @@ impl P {
             retired: AtomicBool::new(false),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
+            blocks: FreeBlocks::new(),
             dead: [const { UnsafeCell::new(GDeque::new()) }; 2],
             ids: Cell::new((0, 0)),
             link: Cell::new(None),

@@ -5,24 +5,31 @@
 //! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
 //! number of goroutines run at once. No other P stops.
 
-use super::find;
 use super::global::{self, PROCS, SLEEP};
 use super::lock::Lock;
 use super::m::M;
 use super::p::{self, MAX_PROCS, P};
 use super::reason::WaitReason;
 use super::waiter::{Waiter, park};
-use super::wake;
+use super::{find, wake};
 use crate::atomic::Ordering;
 use crate::sys::cpus::QuotaWatch;
 use crate::{stack, timer};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// One change at a time.
 static CHANGING: AtomicBool = AtomicBool::new(false);
 
 /// Retired Ps that still have an owner; then the waiter of `set`.
 static LEAVING: Lock<Leaving> = Lock::new(Leaving { count: 0, waiter: None });
+
+/// The same number, for sysmon: it looks after goroutines that do not let go of a retired P.
+static STILL_LEAVING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether somebody still has a retired P.
+pub(crate) fn some_leave() -> bool {
+    STILL_LEAVING.load(Ordering::SeqCst) != 0
+}
 
 struct Leaving {
     count: usize,
@@ -74,6 +81,8 @@ fn grow(before: usize, wanted: usize) {
 
 fn shrink(before: usize, wanted: usize) {
     let waiter = Waiter::current();
+    // Before PROCS: sysmon must not think that all Ps are idle.
+    STILL_LEAVING.store(before - wanted, Ordering::SeqCst);
     PROCS.store(wanted as u32, Ordering::SeqCst);
     {
         let mut leaving = LEAVING.lock();
@@ -87,10 +96,10 @@ fn shrink(before: usize, wanted: usize) {
         p.preempt.store(true, Ordering::Relaxed);
         let was_idle = state.take_this_idle_p(p) || p.take_from_syscall();
         drop(state);
-        drop(section);
         if was_idle {
             leave(p);
         }
+        drop(section);
     }
     park(WaitReason::Semaphore, 0);
 }
@@ -101,7 +110,7 @@ pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
     if m.spinning.replace(false) {
         SLEEP.give_back();
     }
-    leave(p); // wakes whoever is needed
+    leave(p); // wakes whoever is needed (S2)
 }
 
 /// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the wait of `shrink`.
@@ -113,10 +122,11 @@ pub(crate) fn leave(p: &'static P) {
     }
     let mut leaving = LEAVING.lock_inside();
     leaving.count -= 1;
+    STILL_LEAVING.store(leaving.count, Ordering::SeqCst);
     let waiter = if leaving.count == 0 { leaving.waiter.take() } else { None };
     drop(leaving);
     if let Some(waiter) = waiter {
-        waiter.ready();
+        waiter.ready_without_p();
     }
     wake::wake_p();
 }

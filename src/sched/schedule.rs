@@ -53,10 +53,10 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
         if let Some(ended) = after_stop(m, stopped, m.why.get()) {
             return ended;
         }
-        if m.locked_g.get().is_some() {
-            g = locked::stop_locked_m(m);
-        } else if m.go_on.replace(false) {
+        if m.go_on.replace(false) {
             g = stopped;
+        } else if m.locked_g.get().is_some() {
+            g = locked::stop_locked_m(m);
         } else {
             return Outcome::Next;
         }

@@ -64,8 +64,10 @@ pub(crate) fn mark_block(g: &'static G) {
 static CURRENT_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Finds where `CURRENT` lies relative to the thread pointer. Once, at start-up.
-pub(crate) fn init() {
-    CURRENT_OFFSET.store(current_slot() as isize - tls::current() as isize, Ordering::Relaxed);
+pub(crate) fn init() -> isize {
+    let offset = current_slot() as isize - tls::current() as isize;
+    CURRENT_OFFSET.store(offset, Ordering::Relaxed);
+    offset
 }
 
 /// A new goroutine's first step: it starts inside the runtime and leaves it.

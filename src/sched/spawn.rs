@@ -134,27 +134,35 @@ unsafe extern "C" fn main<B: Body>(body: usize) -> ! {
     let g = section::leave_first();
     // SAFETY: `fill` wrote it there for us.
     unsafe { (*body).run() };
-    if g.tp.get() != 0 {
-        // SAFETY: we run on our private block; what follows uses no thread-local of the user's.
-        unsafe { tls::block::run_destructors() };
-    }
+    leave_tls(g);
     g.info.store(ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: taken once.
     let user_code_ran = unsafe { body.read() }.finish();
-    if user_code_ran && g.tp.get() != 0 {
-        // SAFETY: as above.
-        unsafe { tls::block::run_destructors() };
+    if user_code_ran {
+        leave_tls(g);
     }
     let section = section::enter_as(g);
     section.switch(Switch::End);
     unreachable!("an ended goroutine was resumed")
 }
 
+/// Runs the destructors of the goroutine's thread-locals, if it has used any.
+fn leave_tls(g: &'static G) {
+    let tp = g.tp.get();
+    // SAFETY: we run on our private block; what follows uses no thread-local of the user's.
+    unsafe {
+        if tp != 0 && !tls::block::is_untouched(tp) {
+            g.block_used.set(true);
+            tls::block::run_destructors();
+        }
+    }
+}
+
 /// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
 pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
     g.set_status(Status::Dead);
     g.shrunk.set(false);
-    if g.tp.get() != 0 {
+    if g.block_used.replace(false) {
         // SAFETY: nobody runs on the block any more.
         g.block_stale.set(!unsafe { tls::block::refresh(g.block) });
         if !g.block_stale.get() {

@@ -11,7 +11,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::global::SLEEP;
+use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::{find, procs, schedule, section, wake};
@@ -21,6 +21,7 @@ use crate::sys::{signal, thread};
 
 static WAKE: Note = Note::new();
 static START_M: AtomicBool = AtomicBool::new(false);
+static START_SPARE: AtomicBool = AtomicBool::new(false);
 static PASS_WANTED: AtomicBool = AtomicBool::new(false);
 
 const PASS_EVERY: Duration = Duration::from_secs(1);
@@ -36,6 +37,12 @@ pub(crate) fn start_spinning_m() {
     WAKE.set();
 }
 
+/// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is there for its P.
+pub(crate) fn start_spare_m() {
+    START_SPARE.store(true, Ordering::Release);
+    WAKE.set();
+}
+
 /// sysmon says that goroutines have run: there may be something to tidy up.
 pub(crate) fn request_pass() {
     if !PASS_WANTED.swap(true, Ordering::Relaxed) {
@@ -45,52 +52,86 @@ pub(crate) fn request_pass() {
 
 /// The steward's thread.
 pub(crate) fn run() {
-    let mut retry: Option<Instant> = None;
+    let mut starter = Starter { retry: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {
-        WAKE.wait_until(retry.into_iter().chain(pass).min());
+        WAKE.wait_until(starter.retry.into_iter().chain(pass).min());
+        starter.serve();
         if pass.is_none() && PASS_WANTED.load(Ordering::Relaxed) {
             pass = Some(Instant::now() + PASS_EVERY);
         }
         if pass.is_some_and(|at| at <= Instant::now()) {
             pass = None;
             PASS_WANTED.store(false, Ordering::Relaxed);
-            trim::pass();
+            // With many goroutines this takes a while; threads are wanted now.
+            trim::pass(|| starter.serve());
             quota.look();
         }
+    }
+}
+
+/// Starts Ms when they are wanted.
+struct Starter {
+    /// The kernel refused a thread: when to try again.
+    retry: Option<Instant>,
+}
+
+impl Starter {
+    fn serve(&mut self) {
+        if START_SPARE.swap(false, Ordering::Acquire) && global::lock().idle_m_count() == 0 {
+            // Refused: goroutines are not interrupted until there is one.
+            let _ = start_m(Role::Spare);
+        }
         if START_M.swap(false, Ordering::Acquire) {
-            retry = start_m().err().map(|_| Instant::now() + RETRY);
-        } else if retry.is_some_and(|at| at <= Instant::now()) {
-            retry = None;
+            self.start();
+        } else if self.retry.is_some_and(|at| at <= Instant::now()) {
+            self.retry = None;
             // An M may have become idle meanwhile; if not, this asks us again.
             if SLEEP.work_waits(find::work_anywhere) {
                 wake::wake_p();
             }
         }
     }
+
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
+    fn start(&mut self) {
+        self.retry = None;
+        if start_m(Role::Spinner).is_err() {
+            SLEEP.give_back();
+            self.retry = Some(Instant::now() + RETRY);
+        }
+    }
 }
 
-/// Starts an M that spins. If that fails, the token is given up: the Ms that exist carry on, and `run` looks at
-/// the queues after `RETRY` (S2).
-fn start_m() -> std::io::Result<()> {
+/// What a new M is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// To look for work: it carries a spinner's token.
+    Spinner,
+    /// To be idle.
+    Spare,
+}
+
+fn start_m(role: Role) -> std::io::Result<()> {
     let m = m::make();
-    let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m));
+    let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m, role));
     if started.is_err() {
         m.alive.store(false, Ordering::Release);
-        SLEEP.give_back();
     }
     started
 }
 
 /// The first function of an M's thread.
-fn main(m: &'static M) {
+fn main(m: &'static M, role: Role) {
     m.adopt_thread(thread::tid(), section::current_slot());
     m.in_runtime.set(1);
     let _signal_stack = signal::prepare_thread();
-    let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
-    m.set_p(p);
-    m.spinning.set(p.is_some());
+    if role == Role::Spinner {
+        let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
+        m.set_p(p);
+        m.spinning.set(p.is_some());
+    }
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.
     m.alive.store(false, Ordering::Release);

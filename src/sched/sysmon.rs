@@ -22,7 +22,7 @@ use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
-use super::{preempt, steward, wake};
+use super::{preempt, procs, steward, wake};
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -90,7 +90,7 @@ pub(crate) fn run() {
 }
 
 fn all_idle() -> bool {
-    SLEEP.idle() >= PROCS.load(Ordering::SeqCst)
+    SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
 }
 
 /// A goroutine that was detached from its P and may be computing by now.

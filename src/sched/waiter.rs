@@ -53,6 +53,19 @@ impl Waiter {
         }
     }
 
+    /// As [`ready`](Waiter::ready), for code inside the runtime that may have no P: g0, or a signal handler, which runs on
+    /// the stopped goroutine's thread-locals but must not act as that goroutine.
+    pub(crate) fn ready_without_p(self) {
+        if self.0 & NOTE != 0 {
+            return self.ready();
+        }
+        // SAFETY: as in `ready`.
+        let g: &'static G = unsafe { &*(self.0 as *const G) };
+        if g.park.notify() {
+            wake::make_runnable_globally(g);
+        }
+    }
+
     /// As [`ready`](Waiter::ready), for a timer that fires: the goroutine is handed to who runs the timers.
     pub(crate) fn ready_from_timer(self) -> Fire {
         if self.0 & NOTE == 0 {

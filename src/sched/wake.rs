@@ -27,11 +27,15 @@ pub(crate) fn make_runnable(g: &'static G) {
             put_next(section.p(), g);
             wake_p();
         }
-        None => {
-            global::lock().push(g);
-            wake_p();
-        }
+        None => make_runnable_globally(g),
     }
+}
+
+/// As [`make_runnable`], without a P.
+pub(crate) fn make_runnable_globally(g: &'static G) {
+    g.set_status(Status::Runnable);
+    global::lock().push(g);
+    wake_p();
 }
 
 /// As [`make_runnable`], by an M on g0.
@@ -202,6 +206,10 @@ fn give_to_somebody(p: &'static P) -> bool {
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
     give_to_its_m(p, g);
+    // For the next time: a goroutine that just gave its P up got it back.
+    if SLEEP.claim() {
+        steward::start_spinning_m();
+    }
     true
 }
 

@@ -61,16 +61,23 @@ impl SizeClass {
         self.0 as usize
     }
 
+    /// From one slot to the next: the guard page comes on top. So the stride is no power of two, on purpose: with 256 KiB
+    /// the top pages of all goroutines would share one or two sets of the CPU's TLB, and a thousand goroutines would
+    /// miss it at every switch.
+    pub(crate) fn stride(self) -> usize {
+        PAGE + self.slot_size()
+    }
+
     /// Bytes of a slot that the goroutine's code can use.
     pub(crate) fn usable(self) -> usize {
         self.slot_size() - overhead()
     }
 }
 
-/// What of a slot is not stack: the guard, the G and the TLS block.
+/// What of a slot is not stack: the G and the TLS block.
 fn overhead() -> usize {
     let (below, above) = tls::block::layout().map_or((0, 0), |l| (l.below, l.above));
-    PAGE + size_of::<G>() + below + above
+    size_of::<G>() + below + above
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
     // SAFETY: slabs are leaked.
     while let Some(slab) = unsafe { next.as_ref() } {
         for index in 0..slab.used.load(Ordering::Relaxed).min(slab.slots) {
-            let start = slab.start + index * slab.class.slot_size();
+            let start = slab.start + index * slab.class.stride();
             let (_, place) = places(layout, start, slab.class);
             // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
             let g: &'static G = unsafe { &*(place as *const G) };
@@ -76,7 +76,7 @@ pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
 
 /// Where a slot's TLS block (its thread pointer) and its G are.
 fn places(layout: &tls::layout::Layout, start: usize, class: SizeClass) -> (usize, usize) {
-    let block = (start + class.slot_size() - layout.above) & !(layout.align - 1);
+    let block = (start + class.stride() - layout.above) & !(layout.align - 1);
     let g = (block - layout.below - size_of::<G>()) & !(align_of::<G>() - 1);
     (block, g)
 }
@@ -121,11 +121,11 @@ fn take_from_open(class: SizeClass) -> Option<usize> {
     let open = *OPEN[class.index()].lock();
     let slab = open?;
     let index = slab.used.fetch_add(1, Ordering::Relaxed);
-    (index < slab.slots).then(|| slab.start + index * class.slot_size())
+    (index < slab.slots).then(|| slab.start + index * class.stride())
 }
 
 fn new_slab(class: SizeClass) -> io::Result<&'static Slab> {
-    let slot = class.slot_size();
+    let slot = class.stride();
     let mut bytes = SLAB_BYTES.max(slot);
     // Under a tight address-space limit a smaller slab may still fit.
     let start = loop {

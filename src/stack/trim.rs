@@ -24,11 +24,16 @@ static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
 /// Dead slots are unavailable while they are trimmed: take few at a time.
 const BATCH: usize = 64;
 
-/// Trims what has not been used since the last pass.
-pub(crate) fn pass() {
+/// Trims what has not been used since the last pass. Calls `between` again and again meanwhile.
+pub(crate) fn pass(mut between: impl FnMut()) {
     let pass = PASS.fetch_add(1, Ordering::Relaxed);
-    trim_dead();
+    trim_dead(&mut between);
+    let mut count = 0usize;
     slab::for_each_g(|g| {
+        count += 1;
+        if count.is_multiple_of(BATCH) {
+            between();
+        }
         if g.park.is_parked() && g.parked_at.load(Ordering::Relaxed) < pass {
             shrink_parked(g);
         }
@@ -40,7 +45,7 @@ pub(crate) fn trimmed_stacks() -> u64 {
     TRIMMED_STACKS.load(Ordering::Relaxed)
 }
 
-fn trim_dead() {
+fn trim_dead(between: &mut impl FnMut()) {
     for class in 0..CLASSES {
         loop {
             let batch = cache::take_untrimmed(class, BATCH);
@@ -52,6 +57,7 @@ fn trim_dead() {
                 g.shrunk.set(true);
             });
             cache::put_trimmed(class, &batch);
+            between();
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use super::layout::{self, KeyData, Layout};
-use super::register;
+use super::{pristine, register};
 
 /// What the x86-64 ABI and glibc fix at the head of the TCB.
 pub(super) mod tcb {
@@ -98,7 +98,7 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
 }
 
 /// Runs `f` with the thread pointer at `tp`.
-unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
+pub(super) unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
     let own = register::current();
     // SAFETY: nobody else runs on the block, and we return to our own before we touch our TLS again.
     unsafe {
@@ -128,6 +128,17 @@ fn tid_offset() -> usize {
     }
     OFFSET.store(known().tid, std::sync::atomic::Ordering::Relaxed);
     known().tid
+}
+
+/// Whether the current code has left its thread-locals as it found them: then neither [`run_destructors`] nor
+/// [`refresh`] has anything to do.
+///
+/// # Safety
+/// The caller runs on the private block at `tp`.
+#[inline]
+pub(crate) unsafe fn is_untouched(tp: usize) -> bool {
+    // SAFETY: passed on.
+    unsafe { pristine::is_untouched(tp) }
 }
 
 /// Ends the life of the current code as far as thread-locals are concerned: runs the destructors of

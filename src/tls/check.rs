@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 
-use super::{block, register};
+use super::layout::Layout;
+use super::{block, pristine, register};
 use crate::sys::{mem, thread};
 
 thread_local! {
@@ -22,19 +23,20 @@ impl Drop for Trace {
 }
 
 /// Finds the layout and tries a block. The error says what this platform lacks.
-pub(crate) fn run() -> Result<(), String> {
+pub(crate) fn run(current: isize) -> Result<(), String> {
     let layout = block::layout()?;
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("gort-check".into())
-            .spawn_scoped(scope, || try_block(layout.below, layout.above, layout.align))
+            .spawn_scoped(scope, move || try_block(layout, current))
             .map_err(|e| format!("could not start a thread: {e}"))?
             .join()
             .map_err(|_| "the check of private thread-local storage panicked".to_string())?
     })
 }
 
-fn try_block(below: usize, above: usize, align: usize) -> Result<(), String> {
+fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
+    let (below, above, align) = (layout.below, layout.above, layout.align);
     let size = (below + above + align).next_multiple_of(mem::PAGE);
     let memory = mem::reserve(size).map_err(|e| e.to_string())?;
     let tp = (memory + below).next_multiple_of(align);
@@ -42,6 +44,8 @@ fn try_block(below: usize, above: usize, align: usize) -> Result<(), String> {
     let own_thread = std::thread::current().id();
     // SAFETY: fresh zeroed memory of the right size and alignment.
     unsafe { block::create(tp, memory, size) }.map_err(|e| e.to_string())?;
+    // SAFETY: a new block that nobody runs on.
+    unsafe { pristine::learn(layout, tp, current) };
     let mut seen = Seen::default();
     let own = register::current();
     // SAFETY: the block is complete, and `look` leaves nothing behind that outlives the switch back.
@@ -114,6 +118,6 @@ impl Seen {
 mod tests {
     #[test]
     fn this_platform_has_private_thread_locals() {
-        super::run().unwrap();
+        super::run(0).unwrap();
     }
 }

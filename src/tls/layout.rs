@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::register;
 use crate::sys::syscall::syscall6;
@@ -79,6 +80,21 @@ pub(super) struct Functions {
     pub(super) deallocate: unsafe extern "C" fn(*mut c_void, bool),
     pub(super) call_destructors: unsafe extern "C" fn(),
     pub(super) ctype_init: unsafe extern "C" fn(),
+}
+
+impl Layout {
+    /// How many pthread keys there are, and the sequence number of the one that is created next. `None` if there are gaps,
+    /// so that this cannot be told.
+    pub(super) fn next_key(&self) -> Option<(usize, *const AtomicUsize)> {
+        let keys = &self.key_data;
+        let sequence =
+            |key: usize| (keys.key_table + key * keys.key_size + keys.key_sequence) as *const AtomicUsize;
+        // An odd number means that the key is in use. SAFETY: libc's table has an entry for each possible key.
+        let in_use = |key: usize| unsafe { (*sequence(key)).load(Ordering::Relaxed) } % 2 == 1;
+        let all = keys.blocks * keys.keys_per_block;
+        let count = (0..all).take_while(|&key| in_use(key)).count();
+        (count < all && !(count..all).any(in_use)).then(|| (count, sequence(count)))
+    }
 }
 
 /// Looks everything up. The error names what is missing.

@@ -13,6 +13,7 @@
 //! - [`layout`] finds out, at start-up, where glibc keeps the fields that a block needs; nothing is
 //!   hard-coded but the ABI of the x86-64 TCB head.
 //! - [`block`] makes, refreshes and destroys blocks.
+//! - [`pristine`] saves most of the work when a goroutine used no thread-locals.
 //! - [`check`] runs code on a block before the runtime relies on it.
 //!
 //! Between a goroutine's switch-out and the next switch-in the scheduler runs on the old goroutine's thread
@@ -21,6 +22,7 @@
 pub(crate) mod block;
 mod check;
 pub(crate) mod layout;
+mod pristine;
 mod register;
 
 pub(crate) use check::run as self_check;
