@@ -33,6 +33,7 @@ pub(crate) mod sampler;
 mod schedtrace;
 mod schedule;
 pub(crate) mod section;
+pub(crate) mod sleep;
 pub(crate) mod snapshot;
 pub(crate) mod spawn;
 pub(crate) mod status;

@@ -1,7 +1,7 @@
 //! The steward: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
 //! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
 //!
-//! At most one start is under way. It carries a spinner's token (it counts in `SPINNING`), so while it lasts
+//! At most one start is under way. It carries a spinner's token (it counts in `SLEEP`), so while it lasts
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
 //!
@@ -11,7 +11,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::{find, procs, schedtrace, schedule, section, wake};
@@ -31,7 +31,7 @@ const G0_STACK: usize = 128 << 10;
 /// When the kernel refuses a thread, try again after this long, as long as work waits.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Asks for a new M. The caller's token in `SPINNING` passes to it.
+/// Asks for a new M. The caller's token in `SLEEP` passes to it.
 pub(crate) fn start_spinning_m() {
     START_M.store(true, Ordering::Release);
     WAKE.set();
@@ -118,18 +118,18 @@ impl Starter {
             self.start();
         } else if self.retry.is_some_and(|at| at <= Instant::now()) {
             self.retry = None;
-            let wanted = find::work_anywhere() && IDLE_PS.load(Ordering::SeqCst) != 0;
-            if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                self.start();
+            // An M may have become idle meanwhile; if not, this asks us again.
+            if SLEEP.work_waits(find::work_anywhere) {
+                wake::wake_p();
             }
         }
     }
 
-    /// If that fails, the token is given up: the Ms that exist carry on.
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
     fn start(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
-            SPINNING.fetch_sub(1, Ordering::SeqCst);
+            SLEEP.give_back();
             self.retry = Some(Instant::now() + RETRY);
         }
     }
@@ -159,13 +159,9 @@ fn main(m: &'static M, role: Role) {
     m.in_runtime.set(1);
     let _signal_stack = signal::prepare_thread();
     if role == Role::Spinner {
-        let p = global::lock().take_idle_p();
+        let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
         m.set_p(p);
-        if p.is_some() {
-            m.spinning.set(true);
-        } else {
-            wake::stop_spinning_without_p();
-        }
+        m.spinning.set(p.is_some());
     }
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.
