@@ -5,7 +5,7 @@
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
 //!
-//! It also does what has time: about once a second while goroutines run, and once more after they stopped, it trims
+//! It also does what has time: about once a second while goroutines run, and twice more after they stopped, it trims
 //! stacks and looks whether the CPU quota changed.
 
 use std::sync::atomic::AtomicBool;
@@ -93,8 +93,8 @@ pub(crate) fn run(mut trace: Option<Trace>) {
             pass = Some(Instant::now() + PASS_EVERY);
         }
         if pass.is_some_and(|at| at <= Instant::now()) {
-            pass = None;
-            PASS_WANTED.store(false, Ordering::Relaxed);
+            // One more when nothing has run since: what parked after the pass before is old enough only then.
+            pass = PASS_WANTED.swap(false, Ordering::Relaxed).then(|| Instant::now() + PASS_EVERY);
             // With many goroutines this takes a while; threads are wanted now.
             trim::pass(|| starter.serve());
             quota.look();

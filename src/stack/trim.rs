@@ -72,8 +72,12 @@ fn shrink_parked(g: &'static G) {
     if !g.park.hold() {
         return;
     }
-    if !g.shrunk.replace(true) {
-        discard_below(g, g.context.get());
+    // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
+    // is in use.
+    let stack_pointer = g.context.get();
+    let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
+    if on_own_stack && !g.shrunk.replace(true) {
+        discard_below(g, stack_pointer);
     }
     if g.park.release() {
         wake::make_runnable(g);
