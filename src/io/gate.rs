@@ -67,8 +67,8 @@ impl Gate {
     /// The moment after which calls in that direction fail, those that wait already included.
     pub(super) fn set_deadline(&self, direction: Direction, deadline: Option<Instant>) {
         let nanos = deadline.map_or(NEVER, timer::nanos_at);
-        // SeqCst: either the waiter sees the new deadline, or `kick` sees the waiter.
-        self.deadlines[direction as usize].store(nanos, Ordering::SeqCst);
+        self.deadlines[direction as usize].store(nanos, Ordering::Relaxed);
+        // After the store: either the waiter sees the new deadline, or this sees the waiter.
         if let Some(registration) = &self.registration {
             registration.kick(direction);
         }
@@ -160,18 +160,18 @@ impl Gate {
     fn wait(&self, registration: &Registration, waiting: &Waiting<'_>, observed: Observed) -> io::Result<()> {
         let direction = waiting.direction;
         let moment = &self.deadlines[direction as usize];
-        let seen = moment.load(Ordering::SeqCst);
+        let seen = moment.load(Ordering::Relaxed);
         let mut deadline = self.deadline_of(waiting)?;
         if waiting.nap != NEVER {
             deadline = deadline.min(nanotime() + waiting.nap);
         }
-        registration.wait(direction, observed, deadline, || moment.load(Ordering::SeqCst) == seen);
+        registration.wait(direction, observed, deadline, || moment.load(Ordering::Relaxed) == seen);
         Ok(())
     }
 
     /// When this wait has to end, or the error if it had to already.
     fn deadline_of(&self, waiting: &Waiting<'_>) -> io::Result<u64> {
-        let moment = self.deadlines[waiting.direction as usize].load(Ordering::SeqCst);
+        let moment = self.deadlines[waiting.direction as usize].load(Ordering::Relaxed);
         let deadline = waiting.deadline.min(moment);
         if deadline == NEVER || nanotime() < deadline {
             return Ok(deadline);

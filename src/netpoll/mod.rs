@@ -9,6 +9,8 @@
 
 mod desc;
 mod word;
+#[cfg(test)]
+mod word_tests;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};

@@ -35,7 +35,7 @@ impl Observed {
 
 impl PollWord {
     #[cfg(test)]
-    fn new() -> PollWord {
+    pub(crate) fn new() -> PollWord {
         PollWord(AtomicUsize::new(NIL))
     }
 
@@ -56,8 +56,9 @@ impl PollWord {
         if observed.is_closed() || observed.is_waiting() {
             return false;
         }
-        // SeqCst: who waits with a deadline looks at it again after this, and who changes it looks here after.
-        self.0.compare_exchange(observed.0, waiter, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        // AcqRel pairs with `kick`: who waits with a deadline looks at it again after this, and who changes it kicks
+        // after. Both are read-modify-writes of one word, so the second sees the first and what came before it.
+        self.0.compare_exchange(observed.0, waiter, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// The deadline's, or the waiter's own: ends the wait of `waiter`. False: somebody else did, and its `ready`
@@ -93,8 +94,8 @@ impl PollWord {
     /// Ends a wait without an edge, so that the waiter looks at its deadline again.
     #[must_use]
     pub(crate) fn kick(&self) -> Option<usize> {
-        // SeqCst: see `begin_wait`.
-        let now = self.0.load(Ordering::SeqCst);
+        // Writes nothing new, but releases what the caller did before to the next `begin_wait`, which acquires it.
+        let now = self.0.fetch_add(0, Ordering::AcqRel);
         (Observed(now).is_waiting() && self.cancel(now)).then_some(now)
     }
 
@@ -102,53 +103,5 @@ impl PollWord {
     pub(crate) fn reset(&self) {
         debug_assert!(!Observed(self.0.load(Ordering::Relaxed)).is_waiting());
         self.0.store(NIL, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SOMEBODY: usize = 0x1000;
-
-    #[test]
-    fn an_edge_after_the_observation_forbids_the_wait() {
-        let word = PollWord::new();
-        let before = word.observe();
-        assert_eq!(word.notify(1), None);
-        assert!(!word.begin_wait(before, SOMEBODY));
-        let before = word.observe();
-        assert!(word.begin_wait(before, SOMEBODY));
-        assert_eq!(word.notify(2), Some(SOMEBODY));
-        assert!(!word.cancel(SOMEBODY));
-    }
-
-    #[test]
-    fn a_newer_edge_is_not_the_one_that_was_observed() {
-        let word = PollWord::new();
-        assert_eq!(word.notify(1), None);
-        let before = word.observe();
-        assert_eq!(word.notify(2), None);
-        assert!(!word.begin_wait(before, SOMEBODY));
-    }
-
-    #[test]
-    fn closed_stays_closed() {
-        let word = PollWord::new();
-        assert!(word.begin_wait(word.observe(), SOMEBODY));
-        assert_eq!(word.close(), Some(SOMEBODY));
-        assert_eq!(word.notify(1), None);
-        assert!(word.observe().is_closed());
-        assert!(!word.begin_wait(word.observe(), SOMEBODY));
-    }
-
-    #[test]
-    fn a_kick_ends_a_wait_and_is_not_remembered() {
-        let word = PollWord::new();
-        assert_eq!(word.kick(), None);
-        assert!(word.begin_wait(word.observe(), SOMEBODY));
-        assert_eq!(word.kick(), Some(SOMEBODY));
-        assert!(word.begin_wait(word.observe(), SOMEBODY));
-        assert!(word.cancel(SOMEBODY));
     }
 }
