@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use gort::chan;
 
-const USAGE: &str = "usage: gort [demo | doctor]\n\n  demo    a small worker pool, an uneven load, hogs and blocking calls, and a crowd (the default)\n  doctor  what this machine offers, and what gort makes of it";
+const USAGE: &str = "usage: gort [demo | doctor]
+
+  demo    a small worker pool, an uneven load, hogs and blocking calls, and a crowd (the default)
+  doctor  what this machine offers, and what gort makes of it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
