@@ -150,8 +150,9 @@ fn exhausted_mappings_are_an_error_that_names_the_sysctl() {
     let (many, error) = Many::spawn_until_refused(limit);
     assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
     assert!(error.to_string().contains("vm.max_map_count"), "{error}");
-    // Two mappings for each.
-    assert!(many.handles.len() > limit / 2 - 1_000, "{}", many.handles.len());
+    // Two mappings for each, and some are left for others.
+    assert!(many.handles.len() > limit / 2 - limit / 16, "{}", many.handles.len());
+    std::thread::spawn(|| std::hint::black_box(vec![1u8; 10 << 20])).join().unwrap();
     many.go_on();
     many.end();
     let handles: Vec<_> = (0..100).map(|n| gort::Builder::new().spawn(move || n).unwrap()).collect();
@@ -164,14 +165,14 @@ fn refused_threads_slow_down_but_stop_nothing() {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
-    // Room for some stacks of goroutines, which exist already then, but not for threads.
-    let (many, _) = {
-        set_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
-        Many::spawn_until_refused(10_000)
-    };
-    many.end();
-    let used = address_space();
-    set_limit(libc::RLIMIT_AS, used);
+    // The limit does not hold for root.
+    // SAFETY: changes only this process.
+    unsafe {
+        if libc::geteuid() == 0 {
+            assert_eq!(libc::setresuid(65_534, 65_534, 65_534), 0);
+        }
+    }
+    set_limit(libc::RLIMIT_NPROC, 0);
     assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads can still be started");
     let handles: Vec<_> = (0..40)
         .map(|n| {
@@ -184,7 +185,22 @@ fn refused_threads_slow_down_but_stop_nothing() {
         })
         .collect();
     assert_eq!(handles.into_iter().map(|handle| handle.join().unwrap()).sum::<usize>(), 780);
-    set_limit(libc::RLIMIT_AS, used + (500 << 20));
+    // Hogs cannot be stopped by signal without another thread, but they stop at calls of the runtime.
+    gort::runtime::set_max_procs(1);
+    let handles: Vec<_> = (0..4)
+        .map(|_| {
+            gort::spawn(|| {
+                for _ in 0..1_000 {
+                    std::hint::black_box((0..1_000).sum::<usize>());
+                    gort::checkpoint();
+                }
+            })
+        })
+        .collect();
+    for handle in handles {
+        handle.join().unwrap();
+    }
+    set_limit(libc::RLIMIT_NPROC, 10_000);
     gort::runtime::set_max_procs(8);
     let here = Arc::new(AtomicUsize::new(0));
     let handles: Vec<_> = (0..8)

@@ -37,10 +37,6 @@ fn boot() -> Result<(), String> {
     if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
         mem::guard_by_mprotect();
     }
-    if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
-        // For tests: as on a kernel before 6.13.
-        mem::guard_by_mprotect();
-    }
     overflow::init();
     detach::init();
     preempt::init(!settings.debug.asyncpreemptoff);
