@@ -1,10 +1,12 @@
 //! The runtime itself: how many goroutines run at once, on which threads, and what they do.
 
+mod config;
 mod dump;
 mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
 
+pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 

@@ -22,7 +22,7 @@ use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
-use super::{preempt, procs, steward, wake};
+use super::{deadlock, preempt, procs, steward, wake};
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
@@ -85,6 +85,7 @@ struct Sysmon {
 /// The thread.
 pub(crate) fn run() {
     let _stack = signal::prepare_thread();
+    deadlock::register_own_thread(0);
     let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE };
     loop {
         if all_idle() {
@@ -131,6 +132,7 @@ impl Sysmon {
     fn sleep_for_good(&mut self) {
         ASLEEP.store(true, Ordering::SeqCst);
         if all_idle() {
+            deadlock::request();
             WAKE.wait();
         }
         ASLEEP.store(false, Ordering::SeqCst);
