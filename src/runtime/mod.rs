@@ -1,11 +1,13 @@
 //! The runtime itself: how many goroutines run at once, on which threads, and what they do.
 
+mod config;
 mod dump;
 mod platform;
 mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
 
+pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
 pub use platform::{Platform, platform};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};

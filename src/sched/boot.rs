@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward::Trace;
-use super::{detach, near, overflow, preempt, procs, section, steward, sysmon};
+use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, steward, sysmon};
+use crate::runtime::OnDeadlock;
 use crate::sys::{cpus, env, mem, thread};
 use crate::tls;
 
@@ -21,13 +22,31 @@ pub(crate) fn ensure() {
     }
 }
 
-#[cold]
-fn start() {
-    BOOT.get_or_init(boot);
-    STARTED.store(true, Ordering::Release);
+/// What the program wants; where it says nothing, the environment does, or the defaults hold.
+#[derive(Debug, Default)]
+pub(crate) struct Choices {
+    pub(crate) max_procs: Option<usize>,
+    pub(crate) max_threads: Option<usize>,
+    pub(crate) max_preempted: Option<usize>,
+    pub(crate) preempt_by_signal: Option<bool>,
+    pub(crate) on_deadlock: Option<OnDeadlock>,
+    pub(crate) sigquit: Option<bool>,
 }
 
-fn boot() -> Result<(), String> {
+#[cold]
+fn start() {
+    start_with(Choices::default());
+}
+
+/// Starts the runtime. False: it runs already, and nothing was done.
+pub(crate) fn start_with(choices: Choices) -> bool {
+    let mut choices = Some(choices);
+    BOOT.get_or_init(|| boot(choices.take().unwrap_or_default()));
+    STARTED.store(true, Ordering::Release);
+    choices.is_none()
+}
+
+fn boot(choices: Choices) -> Result<(), String> {
     let private_tls = tls::self_check(section::init());
     crate::goroutine::panic::install_hook();
     let settings = env::read();
@@ -39,8 +58,18 @@ fn boot() -> Result<(), String> {
     }
     overflow::init();
     detach::init();
-    preempt::init(!settings.debug.asyncpreemptoff);
-    if settings.max_procs.is_some() || !settings.debug.updatemaxprocs {
+    let max_procs = choices.max_procs.or(settings.max_procs);
+    let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;
+    preempt::init(by_signal, choices.max_preempted);
+    if choices.sigquit.unwrap_or(true) && settings.debug.sigquit {
+        quit::init();
+    }
+    deadlock::init(match choices.on_deadlock {
+        _ if !settings.debug.deadlock => OnDeadlock::Ignore,
+        action => action.unwrap_or_default(),
+    });
+    steward::limit_threads(choices.max_threads);
+    if max_procs.is_some() || !settings.debug.updatemaxprocs {
         procs::choose();
     }
     let container_limit = || {
@@ -51,7 +80,7 @@ fn boot() -> Result<(), String> {
         cpus::default_procs(&limits)
     };
     near::init();
-    procs::start(settings.max_procs.unwrap_or_else(container_limit));
+    procs::start(max_procs.unwrap_or_else(container_limit));
     let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
     // Out of descriptors, say: then each registration tries again and reports why.
     let _later = crate::netpoll::init();

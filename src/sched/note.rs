@@ -29,6 +29,11 @@ impl Note {
         }
     }
 
+    /// Somebody waits, and nobody has set it yet.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == SLEEPING
+    }
+
     fn take(&self) -> bool {
         self.0.compare_exchange(SET, EMPTY, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }

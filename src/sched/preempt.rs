@@ -32,7 +32,10 @@ static STOPPED: AtomicU32 = AtomicU32::new(0);
 static PREVIOUS: Previous = Previous::new();
 
 /// Once, at start-up.
-pub(crate) fn init(enabled: bool) {
+pub(crate) fn init(enabled: bool, max_stopped: Option<usize>) {
+    if let Some(max) = max_stopped {
+        MAX_PREEMPTED.store(u32::try_from(max).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
     ENABLED.store(enabled, Ordering::Relaxed);
     if enabled {
         signal::install(SIGNAL, on_signal, &PREVIOUS);

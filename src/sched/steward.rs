@@ -8,13 +8,14 @@
 //! It also does what has time: about once a second while goroutines run, and twice more after they stopped, it trims
 //! stacks and looks whether the CPU quota changed.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use super::deadlock::{self, Finding};
 use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, procs, schedtrace, schedule, section, wake};
+use super::{find, procs, quit, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::sys::{signal, thread};
@@ -23,6 +24,11 @@ static WAKE: Note = Note::new();
 static START_M: AtomicBool = AtomicBool::new(false);
 static START_SPARE: AtomicBool = AtomicBool::new(false);
 static PASS_WANTED: AtomicBool = AtomicBool::new(false);
+static CHECK_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// The most threads that run goroutines.
+static MAX_THREADS: AtomicUsize = AtomicUsize::new(10_000);
+static LIMIT_REPORTED: AtomicBool = AtomicBool::new(false);
 
 const PASS_EVERY: Duration = Duration::from_secs(1);
 
@@ -47,6 +53,51 @@ pub(crate) fn start_spare_m() {
 pub(crate) fn request_pass() {
     if !PASS_WANTED.swap(true, Ordering::Relaxed) {
         WAKE.set();
+    }
+}
+
+/// Everything is idle: asks whether it is a deadlock.
+pub(crate) fn request_deadlock_check() {
+    if !CHECK_WANTED.swap(true, Ordering::Relaxed) {
+        WAKE.set();
+    }
+}
+
+/// Wakes the steward up, also from a signal handler.
+pub(crate) fn wake() {
+    WAKE.set();
+}
+
+/// Sets the most threads that may run goroutines. Once, at start-up.
+pub(crate) fn limit_threads(max: Option<usize>) {
+    if let Some(max) = max {
+        MAX_THREADS.store(max.max(1), Ordering::Relaxed);
+    }
+}
+
+/// Looks for deadlocks when asked to.
+struct Detective {
+    /// When to look, and for which time.
+    next: Option<(Instant, usize)>,
+}
+
+impl Detective {
+    fn serve(&mut self) {
+        if CHECK_WANTED.swap(false, Ordering::Relaxed) {
+            self.next = Some((Instant::now() + deadlock::LOOKS[0], 0));
+        }
+        let Some((at, times)) = self.next else { return };
+        if Instant::now() < at {
+            return;
+        }
+        self.next = None;
+        match deadlock::look() {
+            Finding::Alive => {}
+            Finding::Stranger => {
+                self.next = deadlock::LOOKS.get(times + 1).map(|&later| (Instant::now() + later, times + 1));
+            }
+            Finding::Deadlock => deadlock::report(),
+        }
     }
 }
 
@@ -79,13 +130,20 @@ impl Trace {
 
 /// The steward's thread.
 pub(crate) fn run(mut trace: Option<Trace>) {
+    deadlock::register_own_thread(1);
     let mut starter = Starter { retry: None };
+    let mut detective = Detective { next: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {
         let printing = trace.as_ref().map(|trace| trace.next);
-        WAKE.wait_until(starter.retry.into_iter().chain(pass).chain(printing).min());
+        let looking = detective.next.map(|(at, _)| at);
+        WAKE.wait_until(starter.retry.into_iter().chain(pass).chain(printing).chain(looking).min());
         starter.serve();
+        detective.serve();
+        if quit::asked() {
+            quit::serve();
+        }
         if let Some(trace) = &mut trace {
             trace.print_if_due();
         }
@@ -145,6 +203,16 @@ enum Role {
 }
 
 fn start_m(role: Role) -> std::io::Result<()> {
+    let max = MAX_THREADS.load(Ordering::Relaxed);
+    if m::all().filter(|m| m.alive.load(Ordering::Relaxed)).count() >= max {
+        if !LIMIT_REPORTED.swap(true, Ordering::Relaxed) {
+            eprintln!(
+                "gort: {max} threads run goroutines or are blocked in system calls, and no more are allowed \
+                 (runtime::Config::max_threads): goroutines may have to wait for one of them"
+            );
+        }
+        return Err(std::io::ErrorKind::WouldBlock.into());
+    }
     let m = m::make();
     let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m, role));
     if started.is_err() {

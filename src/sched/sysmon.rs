@@ -22,7 +22,7 @@ use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{poller, preempt, procs, steward, wake};
+use super::{deadlock, poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
@@ -90,6 +90,7 @@ struct Sysmon {
 /// The thread.
 pub(crate) fn run() {
     let _stack = signal::prepare_thread();
+    deadlock::register_own_thread(0);
     let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, polls: (0, 0) };
     loop {
         if all_idle() {
@@ -136,6 +137,7 @@ impl Sysmon {
     fn sleep_for_good(&mut self) {
         ASLEEP.store(true, Ordering::SeqCst);
         if all_idle() {
+            deadlock::request();
             WAKE.wait();
         }
         ASLEEP.store(false, Ordering::SeqCst);

@@ -11,14 +11,12 @@
 //! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`] between them: the
 //!    first to claim it, and nobody else, calls `ready`.
 
-use std::cell::Cell;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::g::G;
 use super::note::Note;
 use super::reason::WaitReason;
-use super::{park, section, wake};
+use super::{foreign, park, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::timer::Fire;
 
@@ -34,7 +32,7 @@ impl Waiter {
     pub(crate) fn current() -> Waiter {
         match section::current() {
             Some(g) => Waiter(std::ptr::from_ref(g) as usize),
-            None => Waiter(std::ptr::from_ref(foreign_note()) as usize | NOTE),
+            None => Waiter(std::ptr::from_ref(&foreign::own().note) as usize | NOTE),
         }
     }
 
@@ -88,40 +86,13 @@ impl Waiter {
     }
 }
 
-/// The Note of the calling foreign thread. When the thread ends, the Note goes to a pool, not back to the
-/// allocator: a waker may still be about to use its address for a futex wake.
-fn foreign_note() -> &'static Note {
-    struct Own(&'static Note);
-    impl Drop for Own {
-        fn drop(&mut self) {
-            POOL.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
-        }
-    }
-    static POOL: Mutex<Vec<&'static Note>> = Mutex::new(Vec::new());
-    fn get() -> &'static Note {
-        let pooled = POOL.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        pooled.unwrap_or_else(|| Box::leak(Box::new(Note::new())))
-    }
-    thread_local! {
-        static KEPT: Cell<Option<&'static Note>> = const { Cell::new(None) };
-        static OWN: Own = Own(get());
-    }
-    if let Some(note) = KEPT.get() {
-        return note;
-    }
-    // In a thread-local destructor `OWN` may be gone already: then this thread keeps a Note for good.
-    let note = OWN.try_with(|own| own.0).unwrap_or_else(|_| get());
-    KEPT.set(Some(note));
-    note
-}
-
 /// Blocks the caller until somebody calls `ready` on its [`Waiter`]. `object` is the address of what it
 /// waits for (the channel, the lock), for the reports.
 #[inline]
 pub(crate) fn park(reason: WaitReason, object: usize) {
     match section::current() {
         Some(g) => park::park_goroutine(g, reason, object),
-        None => foreign_note().wait(),
+        None => foreign::wait(),
     }
 }
 
@@ -131,11 +102,11 @@ fn park_until(reason: WaitReason, object: usize, deadline: Instant, wait: &Wait)
     match section::current() {
         Some(g) => park::park_goroutine_until(g, reason, object, deadline, wait),
         None => {
-            if foreign_note().wait_until(Some(deadline)) || wait.try_claim(TIMED_OUT) {
+            if foreign::own().note.wait_until(Some(deadline)) || wait.try_claim(TIMED_OUT) {
                 return;
             }
             // Somebody claimed the wait and is about to call ready.
-            foreign_note().wait();
+            foreign::own().note.wait();
         }
     }
 }
@@ -143,7 +114,7 @@ fn park_until(reason: WaitReason, object: usize, deadline: Instant, wait: &Wait)
 /// For a foreign thread: waits for its `ready`, but gives up at `deadline`. False: it gave up, and the caller must see
 /// to it that no `ready` comes any more, or wait for it.
 pub(crate) fn park_thread_until(deadline: Option<Instant>) -> bool {
-    foreign_note().wait_until(deadline)
+    foreign::own().note.wait_until(deadline)
 }
 
 /// The claim of a wait that nobody has ended yet.

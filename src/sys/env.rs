@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) warnings: Vec<String>,
 }
 
-/// The options of `GODEBUG` and `GORT_DEBUG`. The names are Go's.
+/// The options of `GODEBUG` and `GORT_DEBUG`. The names are Go's where Go has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DebugOptions {
     /// Print a line about the scheduler's state this often.
@@ -39,6 +39,10 @@ pub(crate) struct DebugOptions {
     pub(crate) containermaxprocs: bool,
     /// Follow the limits while the program runs.
     pub(crate) updatemaxprocs: bool,
+    /// Look for deadlocks.
+    pub(crate) deadlock: bool,
+    /// Print all goroutines on SIGQUIT.
+    pub(crate) sigquit: bool,
 }
 
 impl Default for DebugOptions {
@@ -49,6 +53,8 @@ impl Default for DebugOptions {
             asyncpreemptoff: false,
             containermaxprocs: true,
             updatemaxprocs: true,
+            deadlock: true,
+            sigquit: true,
         }
     }
 }
@@ -56,12 +62,14 @@ impl Default for DebugOptions {
 type Setter = fn(&mut DebugOptions, u32);
 
 /// Every key with its meaning.
-const KEYS: [(&str, Setter); 5] = [
+const KEYS: [(&str, Setter); 7] = [
     ("schedtrace", |debug, ms| debug.schedtrace = (ms > 0).then(|| Duration::from_millis(ms.into()))),
     ("scheddetail", |debug, on| debug.scheddetail = on > 0),
     ("asyncpreemptoff", |debug, on| debug.asyncpreemptoff = on > 0),
     ("containermaxprocs", |debug, on| debug.containermaxprocs = on > 0),
     ("updatemaxprocs", |debug, on| debug.updatemaxprocs = on > 0),
+    ("deadlock", |debug, on| debug.deadlock = on > 0),
+    ("sigquit", |debug, on| debug.sigquit = on > 0),
 ];
 
 /// Reads this process's environment.

@@ -19,6 +19,7 @@ pub(crate) mod futex;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod signal;
+pub(crate) mod stderr;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod topology;

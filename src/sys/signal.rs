@@ -44,6 +44,7 @@ impl Previous {
 /// Makes `handler` handle `signal`, on the alternate stack, with interrupted calls restarted. Remembers what was
 /// there, unless that is `handler` itself.
 pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
+    remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
     unsafe {
         let mut old: libc::sigaction = mem::zeroed();
@@ -59,6 +60,40 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         libc::sigemptyset(&mut new.sa_mask);
         libc::sigaction(signal, &new, ptr::null_mut());
     }
+}
+
+/// Whether the signal has its default action.
+pub(crate) fn is_default(signal: i32) -> bool {
+    action_of(signal) == Some(libc::SIG_DFL)
+}
+
+fn action_of(signal: i32) -> Option<usize> {
+    // SAFETY: plain data, which the call fills in.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        (libc::sigaction(signal, ptr::null(), &mut action) == 0).then_some(action.sa_sigaction)
+    }
+}
+
+/// Our handlers.
+static OURS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+
+fn remember(handler: usize) {
+    for place in &OURS {
+        let before = place.compare_exchange(0, handler, Ordering::Relaxed, Ordering::Relaxed);
+        if before.is_ok() || before == Err(handler) {
+            return;
+        }
+    }
+}
+
+/// Whether a signal that may come at any time has a handler that is not ours. Faults do not come while all sleep.
+pub(crate) fn program_has_handlers() -> bool {
+    const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+    let is_ours = |action: usize| OURS.iter().any(|place| place.load(Ordering::Relaxed) == action);
+    (1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)).filter_map(action_of).any(|action| {
+        action != libc::SIG_DFL && action != libc::SIG_IGN && !is_ours(action)
+    })
 }
 
 /// Puts the default action back, so that a fault that comes again ends the process as usual.

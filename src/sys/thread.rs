@@ -50,6 +50,12 @@ pub(crate) fn is_asleep(tid: u32) -> bool {
     matches!(state, Some(b'S' | b'D'))
 }
 
+/// The ids of all threads of this process.
+pub(crate) fn all() -> Option<Vec<u32>> {
+    let entries = std::fs::read_dir("/proc/self/task").ok()?;
+    entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// Starts a thread that nobody joins, with a stack of `stack` bytes and, if it goes, a name.
 pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)

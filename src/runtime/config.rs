@@ -1,0 +1,122 @@
+//! Settings that hold from the start.
+
+use std::fmt;
+
+use super::Dump;
+use crate::sched::boot::{self, Choices};
+
+/// What the runtime shall be like. Without it, it starts with its defaults on first use.
+///
+/// ```
+/// let config = gort::runtime::Config::new().max_procs(2).max_threads(100);
+/// config.start().unwrap();
+/// assert_eq!(gort::runtime::max_procs(), 2);
+/// assert!(gort::runtime::Config::new().start().is_err());
+/// ```
+#[derive(Debug, Default)]
+#[must_use = "nothing happens before `start`"]
+pub struct Config(Choices);
+
+/// What happens when all goroutines wait for each other, and main for them.
+///
+/// There is no way to go on with a panic in main: the goroutines still borrow from it, as does whatever it waits for.
+#[derive(Default)]
+#[non_exhaustive]
+pub enum OnDeadlock {
+    /// Print `fatal error: all goroutines are asleep - deadlock!` and every goroutine's stack to standard error, and exit with
+    /// status 2, as Go does.
+    #[default]
+    Report,
+    /// Print the same and abort, so that there is a core dump.
+    Abort,
+    /// Call this, on a thread of the runtime's own. When it returns, the program waits on.
+    Callback(Box<dyn Fn(&Dump) + Send + Sync>),
+    /// Do not look for deadlocks.
+    Ignore,
+}
+
+impl fmt::Debug for OnDeadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OnDeadlock::Report => "Report",
+            OnDeadlock::Abort => "Abort",
+            OnDeadlock::Callback(_) => "Callback",
+            OnDeadlock::Ignore => "Ignore",
+        })
+    }
+}
+
+impl Config {
+    /// The defaults.
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It wins over the environment.
+    pub fn max_procs(mut self, n: usize) -> Config {
+        self.0.max_procs = Some(n);
+        self
+    }
+
+    /// The most OS threads that run goroutines, at least 1; 10,000 unless set. When as many are in use, goroutines that
+    /// are ready wait until one comes back, and a message says so once.
+    pub fn max_threads(mut self, n: usize) -> Config {
+        self.0.max_threads = Some(n);
+        self
+    }
+
+    /// How many goroutines may be stopped by signals at the same time, each of which keeps a thread; 256 unless set. If
+    /// as many are, goroutines that compute for long are no longer interrupted.
+    pub fn max_preempted(mut self, n: usize) -> Config {
+        self.0.max_preempted = Some(n);
+        self
+    }
+
+    /// Whether goroutines that compute for long may be interrupted by signals (SIGURG). Without, they are asked to let others
+    /// run only when they call into gort. `GODEBUG=asyncpreemptoff=1` does the same.
+    pub fn preempt_by_signal(mut self, yes: bool) -> Config {
+        self.0.preempt_by_signal = Some(yes);
+        self
+    }
+
+    /// What happens when all goroutines wait for each other for ever. Deadlocks are found if no thread or signal handler outside
+    /// of gort could end them; `GORT_DEBUG=deadlock=0` switches the search off.
+    ///
+    /// ```
+    /// use gort::runtime::{Config, OnDeadlock};
+    /// let _ = Config::new().on_deadlock(OnDeadlock::Callback(Box::new(|dump| eprintln!("stuck:\n{dump}"))));
+    /// ```
+    pub fn on_deadlock(mut self, action: OnDeadlock) -> Config {
+        self.0.on_deadlock = Some(action);
+        self
+    }
+
+    /// Whether SIGQUIT prints the stacks of all goroutines before it ends the process, as in Go. Yes, unless the program has a
+    /// handler of its own when the runtime starts, or with `GORT_DEBUG=sigquit=0`.
+    pub fn dump_on_sigquit(mut self, yes: bool) -> Config {
+        self.0.sigquit = Some(yes);
+        self
+    }
+
+    /// Starts the runtime.
+    ///
+    /// # Errors
+    /// If it runs already.
+    pub fn start(self) -> Result<(), AlreadyStarted> {
+        if boot::start_with(self.0) { Ok(()) } else { Err(AlreadyStarted(())) }
+    }
+}
+
+/// The runtime runs already: the settings came too late. See [`Config::start`].
+#[derive(Debug)]
+pub struct AlreadyStarted(());
+
+impl fmt::Display for AlreadyStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "gort's runtime runs already: Config::start must come before the first use of goroutines in the process",
+        )
+    }
+}
+
+impl std::error::Error for AlreadyStarted {}
