@@ -6,6 +6,7 @@ pub mod alloc;
 mod atomic;
 mod blocking;
 pub mod chan;
+pub mod context;
 mod goroutine;
 mod netpoll;
 pub mod runtime;

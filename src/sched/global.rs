@@ -124,8 +124,11 @@ impl State {
 
     pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
         let turn = self.turn.replace(!self.turn.get());
-        let (first, second) =
-            if turn { (&mut self.hogs, &mut self.waited_for) } else { (&mut self.waited_for, &mut self.hogs) };
+        let (first, second) = if turn {
+            (&mut self.hogs, &mut self.waited_for)
+        } else {
+            (&mut self.waited_for, &mut self.hogs)
+        };
         let g = first.pop_front().or_else(|| second.pop_front());
         self.publish_hogs_len();
         g

@@ -22,7 +22,7 @@ use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::status::Status;
-use super::{preempt, procs, steward, wake};
+use super::{poller, preempt, procs, steward, wake};
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -218,7 +218,7 @@ impl Sysmon {
             PAUSE_MAX
         };
         self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
-        if busy {
+        if busy || !poller::is_waiting() {
             let next = timer::earliest();
             let left = next.saturating_add(TIMER_OVERDUE).saturating_sub(now);
             self.pause = self.pause.min(left.max(PAUSE));
@@ -261,7 +261,7 @@ fn fire_overdue_timers(now: u64) {
     }
     let ready = GList::new();
     for p in p::all() {
-        timer::run_due(p, now, &ready);
+        p.timers.run_due(now, &ready);
     }
     if ready.len() != 0 {
         let mut state = global::lock();

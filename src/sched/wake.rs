@@ -14,8 +14,9 @@ use super::procs;
 use super::runq::BATCH;
 use super::section;
 use super::status::Status;
-use super::steward;
+use super::{poller, steward};
 use crate::atomic::{Ordering, fence};
+use crate::timer::{self, NEVER};
 
 /// Makes a goroutine runnable whose park word said that it is the caller's.
 #[inline]
@@ -167,8 +168,10 @@ pub(crate) fn hand_off_p(p: &'static P) {
     }
     state.put_idle_p(p);
     drop(state);
-    // Work may have come while the P was neither idle nor looking.
-    if global::queue_len() + global::hogs_len() != 0 {
+    // Work may have come while the P was neither idle nor looking; and if nobody waits for the timers, an M that finds
+    // nothing to run must do so.
+    let unattended_timers = timer::earliest() != NEVER && !poller::is_waiting();
+    if global::queue_len() + global::hogs_len() != 0 || unattended_timers {
         wake_p();
     }
 }
