@@ -16,6 +16,7 @@
 //! - sees no idle P, or a spinner: that P's owner, or the spinner, gives its P up later (the change of the count comes
 //!   after our look at it, all SeqCst) and then looks at the earliest time before it stops;
 //! - sees idle Ps and no spinner: wakes an M (`wake_p`), which finds nothing to run and becomes the poller.
+//!
 //! The same holds for whoever makes a P idle without going to the poller itself (`hand_off_p`).
 
 mod deferred;
