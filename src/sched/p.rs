@@ -16,6 +16,7 @@ use super::g::G;
 use super::gdeque::GDeque;
 use super::m::M;
 use super::runq::RunQueue;
+use super::sampler::Sampler;
 use crate::timer::Timers;
 
 /// The most Ps there can be.
@@ -28,6 +29,8 @@ pub(crate) struct P {
     pub(crate) m: AtomicPtr<M>,
     /// Its M is in a blocking call: whoever swaps this to false owns the P.
     pub(crate) in_syscall: AtomicBool,
+    /// The CPU that its M ran on when it last stole: see `near.rs`.
+    pub(crate) cpu: AtomicU32,
     /// Counts entries into blocking calls.
     pub(crate) syscall_tick: AtomicU32,
     /// Raised by others: the running goroutine should let go at its next runtime call.
@@ -48,6 +51,7 @@ pub(crate) struct P {
     pub(crate) link: Cell<Option<&'static P>>,
     pub(crate) timers: Timers,
     pub(crate) stats: Stats,
+    pub(crate) sampler: Sampler,
 }
 
 // SAFETY: see P1.
@@ -102,6 +106,7 @@ impl P {
             runq: CachePadded::new(RunQueue::new()),
             m: AtomicPtr::new(std::ptr::null_mut()),
             in_syscall: AtomicBool::new(false),
+            cpu: AtomicU32::new(0),
             syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -113,6 +118,7 @@ impl P {
             link: Cell::new(None),
             timers: Timers::new(),
             stats: Stats::default(),
+            sampler: Sampler::new(),
         }
     }
 }

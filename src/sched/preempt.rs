@@ -17,7 +17,7 @@ use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
-use super::{global, wake};
+use super::{ask, global, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
 
@@ -51,7 +51,13 @@ pub(crate) fn request(p: &'static P) {
 pub(crate) fn interrupt(m: &'static M) {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
-    if allowed && m.in_runtime.get() == 0 && !m.signalled.swap(true, Ordering::Relaxed) {
+    if !allowed || m.in_runtime.get() != 0 {
+        return;
+    }
+    if global::lock().idle_m_count() == 0 {
+        steward::start_spare_m();
+    }
+    if !m.signalled.swap(true, Ordering::Relaxed) {
         // The program may have set a handler of its own after us: then ours goes before it.
         signal::install(SIGNAL, on_signal, &PREVIOUS);
         if !signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize) {
@@ -60,12 +66,28 @@ pub(crate) fn interrupt(m: &'static M) {
     }
 }
 
+/// Set in the value of a signal that only asks where the goroutine is (`ask.rs`).
+const QUESTION: usize = 1;
+
+/// Asks the goroutine on `m` where it is. False: it cannot be asked.
+pub(crate) fn send_question(m: &'static M) -> bool {
+    if !ENABLED.load(Ordering::Relaxed) {
+        return false;
+    }
+    signal::install(SIGNAL, on_signal, &PREVIOUS);
+    signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize | QUESTION)
+}
+
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     let value = signal::sent_value(info);
-    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value)) {
+    let is_question = value.is_some_and(|value| value & QUESTION != 0);
+    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value & !QUESTION)) {
+        Some(m) if is_question => ask::answer(m, context),
         Some(m) => {
             m.signalled.store(false, Ordering::Relaxed);
+            m.interrupted.store(context, Ordering::Relaxed);
             stop_here(m);
+            m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
         None => {
             PREVIOUS.call(number, info, context);
@@ -88,39 +110,65 @@ fn stop_here(m: &'static M) {
             m.detaching.lock();
             m.detaching.unlock();
         }
-        match m.p() {
-            Some(p) => {
-                p.stats.preempted_by_signal.add(1);
-                p.answer_preempt();
-                wait_for_p(m, g, Some(p));
-            }
-            // It computes without a P. One that is idle will do.
-            None => wait_for_p(m, g, None),
+        let stopped = match m.p() {
+            Some(p) => give_away(m, g, p),
+            // It computes without a P.
+            None => Some(take_idle_or_queue(m, g)),
+        };
+        if let Some(bound) = stopped {
+            wait_for_p(m, g, bound);
         }
     }
     compiler_fence(Ordering::SeqCst);
     m.in_runtime.set(0);
 }
 
-/// Gives `p` away and waits until somebody hands the M a P.
-fn wait_for_p(m: &'static M, g: &'static G, p: Option<&'static P>) {
+/// Gives `p` to an M that waits for one, and queues the goroutine. `None`: nobody could use the P, so the goroutine goes
+/// on. Otherwise what it was bound to before.
+///
+/// The receiver is an idle M (sysmon sees to it that there is one), or the M of a goroutine that was stopped earlier. Never
+/// one that would have to be started first: the goroutine may have been stopped inside the allocator, and starting a thread
+/// allocates.
+fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
+    let mut state = global::lock();
+    let receiver = match state.take_idle_m() {
+        None => state.pop_waited_for()?.locked_m.get()?,
+        Some(idle) => idle,
+    };
     let bound = g.locked_m.replace(Some(m));
     g.set_status(Status::Preempted);
-    STOPPED.fetch_add(1, Ordering::Relaxed);
     m.set_p(None);
-    let mut state = global::lock();
-    let idle = if p.is_none() { state.take_idle_p() } else { None };
-    if idle.is_none() {
-        state.push_hog(g);
-    }
+    state.push_hog(g);
     drop(state);
-    if let Some(p) = p {
-        wake::hand_off_p(p);
+    p.stats.preempted_by_signal.add(1);
+    p.answer_preempt();
+    receiver.next_p.set(Some(p));
+    receiver.note.set();
+    // The receiver may go on with another goroutine.
+    wake::wake_p();
+    Some(bound)
+}
+
+/// An idle P will do for a goroutine that has none; else it is queued.
+fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
+    let mut state = global::lock();
+    let bound = g.locked_m.replace(Some(m));
+    g.set_status(Status::Preempted);
+    match state.take_idle_p() {
+        Some(p) => {
+            m.next_p.set(Some(p));
+            m.note.set();
+        }
+        None => state.push_hog(g),
     }
-    let p = idle.or_else(|| {
-        m.note.wait();
-        m.next_p.take()
-    });
+    bound
+}
+
+/// Waits until somebody hands the M a P.
+fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>) {
+    STOPPED.fetch_add(1, Ordering::Relaxed);
+    m.note.wait();
+    let p = m.next_p.take();
     m.set_p(p);
     if let Some(p) = p {
         // A new slice.

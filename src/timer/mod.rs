@@ -10,14 +10,8 @@
 //! Who runs due timers: the P itself between goroutines (`find.rs`), a thief that found nothing else, the M that
 //! waits in the poller until the earliest one, and sysmon when no P comes to look and nobody polls.
 //!
-//! A foreign thread has no P and puts its timer into the heap of P 0, which is never retired. Who then comes to
-//! look? The thread stores `next` (SeqCst) and after that
-//! - sees somebody in the poller: interrupts it, if it waits for too long (`poller.rs`);
-//! - sees no idle P, or a spinner: that P's owner, or the spinner, gives its P up later (the change of the count comes
-//!   after our look at it, all SeqCst) and then looks at the earliest time before it stops;
-//! - sees idle Ps and no spinner: wakes an M (`wake_p`), which finds nothing to run and becomes the poller.
-//!
-//! The same holds for whoever makes a P idle without going to the poller itself (`hand_off_p`).
+//! A foreign thread has no P and puts its timer into the heap of P 0, which is never retired. Somebody comes to look:
+//! an M that polls, or one that gives up its P later, or the one that `poller::ensure` wakes (see there).
 
 mod deferred;
 mod heap;
@@ -53,6 +47,11 @@ impl Timers {
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next.load(Ordering::SeqCst)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.heap.lock_inside().len()
     }
 
     /// Adds a timer that is in no heap. True: it is the first here.
@@ -117,8 +116,7 @@ pub(crate) unsafe fn start_anywhere(timer: &Timer, when: u64) {
     // SAFETY: passed on.
     if unsafe { first_p.timers.insert(timer, when) } {
         poller::new_deadline(when);
-        // See the head of this file.
-        wake::wake_p();
+        poller::ensure();
     }
 }
 
