@@ -10,6 +10,7 @@ use super::raw_rwlock::{
 use super::rwlock_grant::Keep;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sched::lock::Lock;
+use crate::time::clock;
 
 /// A reader-writer lock that blocks the goroutine, not its thread.
 ///
@@ -212,7 +213,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
         self.try_acquire_shared(BLOCKS_READERS)
-            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_READERS, Some(timeout)))
+            || (timeout > clock::now() && self.acquire_shared(BLOCKS_READERS, Some(timeout)))
     }
 
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
@@ -221,7 +222,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
-        self.try_acquire_exclusive() || (timeout > Instant::now() && self.acquire_exclusive(Some(timeout)))
+        self.try_acquire_exclusive() || (timeout > clock::now() && self.acquire_exclusive(Some(timeout)))
     }
 }
 
@@ -245,7 +246,7 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
 
     fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
         self.try_acquire_shared(BLOCKS_RECURSIVE)
-            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_RECURSIVE, Some(timeout)))
+            || (timeout > clock::now() && self.acquire_shared(BLOCKS_RECURSIVE, Some(timeout)))
     }
 }
 
@@ -301,7 +302,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     }
 
     fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
-        self.try_acquire_upgradable() || (timeout > Instant::now() && self.acquire_upgradable(Some(timeout)))
+        self.try_acquire_upgradable() || (timeout > clock::now() && self.acquire_upgradable(Some(timeout)))
     }
 
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
@@ -310,6 +311,6 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     }
 
     unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
-        RawRwLock::try_upgrade(self) || (timeout > Instant::now() && RawRwLock::upgrade(self, Some(timeout)))
+        RawRwLock::try_upgrade(self) || (timeout > clock::now() && RawRwLock::upgrade(self, Some(timeout)))
     }
 }

@@ -5,5 +5,6 @@
 //! Runs in seconds with `cargo test --release -p gort-loom`.
 
 mod atomic;
+mod context;
 mod sched;
 mod sync;
