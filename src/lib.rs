@@ -1,7 +1,5 @@
 //! Goroutines for Rust: the Go scheduler as a library.
 
-#![allow(dead_code)]
-
 pub mod alloc;
 mod atomic;
 mod blocking;

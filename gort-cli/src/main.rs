@@ -7,14 +7,20 @@ use std::time::{Duration, Instant};
 
 use gort::chan;
 
-const USAGE: &str =
-    "usage: gort [demo]\n\nRuns a small worker pool, an uneven load, hogs and blocking calls, and a crowd.";
+const USAGE: &str = "usage: gort [demo | doctor]
+
+  demo    a small worker pool, an uneven load, hogs and blocking calls, and a crowd (the default)
+  doctor  what this machine offers, and what gort makes of it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["demo"] => {
             gort::run(demo);
+            ExitCode::SUCCESS
+        }
+        ["doctor"] => {
+            print!("{}", gort::runtime::platform());
             ExitCode::SUCCESS
         }
         ["--help" | "-h" | "help"] => {

@@ -67,11 +67,6 @@ impl<T: AsFd> Io<T> {
         &self.inner
     }
 
-    #[inline]
-    pub(crate) fn inner_mut(&mut self) -> &mut T {
-        &mut self.inner
-    }
-
     /// The inner descriptor, in the mode that the user knows.
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);

@@ -34,6 +34,7 @@ impl Observed {
 }
 
 impl PollWord {
+    #[cfg(test)]
     pub(crate) fn new() -> PollWord {
         PollWord(AtomicUsize::new(NIL))
     }

@@ -20,6 +20,8 @@
 
 use std::arch::{asm, global_asm};
 
+use super::unwind::Registers;
+
 global_asm!(
     ".balign 16",
     ".globl gort_first_frame",
@@ -40,6 +42,23 @@ global_asm!(
 
 unsafe extern "C" {
     fn gort_first_frame();
+}
+
+/// Where a context that does not run will go on; `None` if it never ran.
+///
+/// # Safety
+/// `saved` was prepared or saved, and nobody goes on with it meanwhile.
+pub(crate) unsafe fn registers(saved: usize) -> Option<Registers> {
+    // SAFETY: the caller's promise; see the picture.
+    let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
+    let rsp = saved + 24;
+    (rip != gort_first_frame as *const () as usize).then(|| Registers {
+        rip,
+        rsp,
+        rbx,
+        rbp,
+        ..Registers::default()
+    })
 }
 
 /// Prepares a stack so that the first switch to it calls `main(argument)`. Returns its stack pointer.

@@ -20,6 +20,7 @@
 
 use super::m::M;
 use super::p::P;
+use super::readers;
 use super::status::Status;
 use crate::atomic::Ordering;
 use crate::sys::membarrier;
@@ -29,7 +30,9 @@ static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
 /// Once, at start-up.
 pub(crate) fn init() {
-    AVAILABLE.store(membarrier::register(), Ordering::Relaxed);
+    let barrier = membarrier::register();
+    AVAILABLE.store(barrier, Ordering::Relaxed);
+    readers::init(barrier);
 }
 
 /// Tries to take `p` from `m`. True: it is the caller's.

@@ -19,8 +19,8 @@
 //! Who may touch what:
 //! - G1. A slot is never unmapped, so a `&'static G` is always readable; after the goroutine's end it is the
 //!   next goroutine's.
-//! - G2. Whoever took the G out of a queue, or runs it, owns every `Cell` of it and its stack. `park` and
-//!   `status` are atomic and may be read by anybody.
+//! - G2. Whoever took the G out of a queue, or runs it, owns every `Cell` of it and its stack. `park`, `status` and the
+//!   `Peek`s are atomic and may be read by anybody.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
 
 use std::cell::Cell;
@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, 
 
 use super::m::M;
 use super::parkword::ParkWord;
+use super::peek::{PeekBool, PeekRef, PeekU32, PeekU64};
 use super::reason::WaitReason;
 use super::status::Status;
 
@@ -68,15 +69,15 @@ pub(crate) struct G {
     /// The next G in whatever list it is in.
     pub(crate) link: Cell<*const G>,
     /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
-    pub(crate) locked_m: Cell<Option<&'static M>>,
+    pub(crate) locked_m: PeekRef<M>,
     /// The thread id that its TLS block has.
     pub(crate) tid: Cell<u32>,
     /// Nesting of lock_os_thread.
-    pub(crate) lock_count: Cell<u32>,
+    pub(crate) lock_count: PeekU32,
     /// Its stack was shrunk since it last ran.
     pub(crate) shrunk: Cell<bool>,
     /// Inside `gort::blocking`.
-    pub(crate) blocking: Cell<bool>,
+    pub(crate) blocking: PeekBool,
     /// Its TLS block has been made; it has to be rebuilt before its next use.
     pub(crate) block_made: Cell<bool>,
     pub(crate) block_stale: Cell<bool>,
@@ -86,12 +87,12 @@ pub(crate) struct G {
     slot_bits: u8,
 
     pub(crate) id: AtomicU64,
-    pub(crate) site: Cell<Option<&'static Location<'static>>>,
+    pub(crate) site: PeekRef<Location<'static>>,
     /// The join packet's [`Info`], as long as the goroutine lives.
     pub(crate) info: AtomicPtr<Info>,
-    pub(crate) parent: Cell<u64>,
+    pub(crate) parent: PeekU64,
     pub(crate) wait_object: AtomicUsize,
-    /// The trimmer's pass during which it parked.
+    /// When the last pass of the trimmer was when it parked (`trim::PASS`).
     pub(crate) parked_at: AtomicU64,
     /// Thread pointer of the slot's TLS block.
     pub(crate) block: usize,
@@ -112,20 +113,20 @@ impl G {
             tp: Cell::new(0),
             context: Cell::new(0),
             link: Cell::new(ptr::null()),
-            locked_m: Cell::new(None),
+            locked_m: PeekRef::new(),
             tid: Cell::new(0),
-            lock_count: Cell::new(0),
+            lock_count: PeekU32::new(0),
             shrunk: Cell::new(false),
-            blocking: Cell::new(false),
+            blocking: PeekBool::new(false),
             block_made: Cell::new(false),
             block_stale: Cell::new(false),
             block_used: Cell::new(false),
             wait_reason: AtomicU8::new(0),
             slot_bits: slot_size.trailing_zeros() as u8,
             id: AtomicU64::new(0),
-            site: Cell::new(None),
+            site: PeekRef::new(),
             info: AtomicPtr::new(ptr::null_mut()),
-            parent: Cell::new(0),
+            parent: PeekU64::new(0),
             wait_object: AtomicUsize::new(0),
             parked_at: AtomicU64::new(0),
             block,
@@ -164,6 +165,12 @@ impl G {
     pub(crate) fn m(&self) -> &'static M {
         // SAFETY: set at every switch-in to the M that runs it; Ms are never freed.
         unsafe { &*self.m.load(Ordering::Relaxed) }
+    }
+
+    /// For reports: the M that runs it or ran it last.
+    pub(crate) fn peek_m(&self) -> Option<&'static M> {
+        // SAFETY: Ms are never freed; Acquire, because their making was published to another thread.
+        unsafe { self.m.load(Ordering::Acquire).as_ref() }
     }
 
     #[inline]

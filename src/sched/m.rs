@@ -6,6 +6,7 @@
 //! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
@@ -13,6 +14,7 @@ use super::g::{G, Switch};
 use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
+use super::peek::{PeekBool, PeekRef};
 use crate::tls;
 
 pub(crate) struct M {
@@ -41,10 +43,12 @@ pub(crate) struct M {
     pub(crate) detaching: RawLock,
     /// sysmon's: the CPU time of its thread when it was first seen without a P, or 0.
     pub(crate) cpu_when_detached: Cell<u64>,
+    /// What the signal handler was given that has stopped its goroutine, as long as it is stopped.
+    pub(crate) interrupted: AtomicPtr<c_void>,
     /// A signal is on its way to it.
     pub(crate) signalled: AtomicBool,
 
-    pub(crate) spinning: Cell<bool>,
+    pub(crate) spinning: PeekBool,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
     /// The next M in the idle list.
@@ -52,7 +56,7 @@ pub(crate) struct M {
     /// In the idle list; guarded by the scheduler lock.
     pub(crate) idle: Cell<bool>,
     /// The goroutine bound to this M by lock_os_thread.
-    pub(crate) locked_g: Cell<Option<&'static G>>,
+    pub(crate) locked_g: PeekRef<G>,
     /// Its thread is running.
     pub(crate) alive: AtomicBool,
     next_made: Cell<Option<&'static M>>,
@@ -95,13 +99,14 @@ impl M {
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
+            interrupted: AtomicPtr::new(ptr::null_mut()),
             signalled: AtomicBool::new(false),
-            spinning: Cell::new(false),
+            spinning: PeekBool::new(false),
             note: Note::new(),
             next_p: Cell::new(None),
             link: Cell::new(None),
             idle: Cell::new(false),
-            locked_g: Cell::new(None),
+            locked_g: PeekRef::new(),
             alive: AtomicBool::new(false),
             next_made: Cell::new(None),
         }
@@ -194,7 +199,7 @@ impl M {
         x ^= x >> 7;
         x ^= x << 17;
         self.random.set(x);
-        ((x >> 32) * n as u64 >> 32) as usize
+        (((x >> 32) * n as u64) >> 32) as usize
     }
 }
 

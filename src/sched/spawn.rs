@@ -15,7 +15,7 @@ use super::p::P;
 use super::schedule::Outcome;
 use super::section::{self, Section};
 use super::status::Status;
-use super::{boot, context, global, wake};
+use super::{boot, context, global, readers, wake};
 use crate::stack::cache;
 use crate::stack::size::SizeClass;
 use crate::tls;
@@ -116,7 +116,8 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
     g.id.store(id, Ordering::Relaxed);
     g.parent.set(parent);
     g.site.set(Some(spec.site));
-    g.info.store(info.cast_mut(), Ordering::Relaxed);
+    // Release: whoever reads the info sees it complete.
+    g.info.store(info.cast_mut(), Ordering::Release);
     g.tp.set(if spec.private_tls { g.block } else { 0 });
     let stack_top = ptr::from_ref(g) as usize;
     let place = (stack_top - size_of::<B>()) & !(INLINE_ALIGN - 1);
@@ -136,6 +137,7 @@ unsafe extern "C" fn main<B: Body>(body: usize) -> ! {
     unsafe { (*body).run() };
     leave_tls(g);
     g.info.store(ptr::null_mut(), Ordering::Relaxed);
+    readers::let_them_finish();
     // SAFETY: taken once.
     let user_code_ran = unsafe { body.read() }.finish();
     if user_code_ran {
@@ -169,7 +171,8 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
             section::mark_block(g);
         }
     }
-    let locked = g.lock_count.replace(0) != 0;
+    let locked = g.lock_count.get() != 0;
+    g.lock_count.set(0);
     g.locked_m.set(None);
     let p = match m.p() {
         Some(p) => p,

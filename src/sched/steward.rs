@@ -1,20 +1,20 @@
 //! The steward: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
 //! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
 //!
-//! At most one start is under way. It carries a spinner's token (it counts in `SPINNING`), so while it lasts
+//! At most one start is under way. It carries a spinner's token (it counts in `SLEEP`), so while it lasts
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
 //!
-//! It also does what has time: about once a second while goroutines run, and once more after they stopped, it trims
+//! It also does what has time: about once a second while goroutines run, and twice more after they stopped, it trims
 //! stacks and looks whether the CPU quota changed.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, procs, schedule, section, wake};
+use super::{find, procs, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::sys::{signal, thread};
@@ -31,7 +31,7 @@ const G0_STACK: usize = 128 << 10;
 /// When the kernel refuses a thread, try again after this long, as long as work waits.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Asks for a new M. The caller's token in `SPINNING` passes to it.
+/// Asks for a new M. The caller's token in `SLEEP` passes to it.
 pub(crate) fn start_spinning_m() {
     START_M.store(true, Ordering::Release);
     WAKE.set();
@@ -50,20 +50,51 @@ pub(crate) fn request_pass() {
     }
 }
 
+/// Prints the scheduler's state at regular times.
+pub(crate) struct Trace {
+    every: Duration,
+    detail: bool,
+    start: Instant,
+    next: Instant,
+}
+
+impl Trace {
+    pub(crate) fn new(every: Duration, detail: bool) -> Trace {
+        let start = Instant::now();
+        Trace { every, detail, start, next: start + every }
+    }
+
+    fn print_if_due(&mut self) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        // After a long stop of the whole process the missed ones are left out.
+        while self.next <= now {
+            self.next += self.every;
+        }
+        eprint!("{}", schedtrace::text((now - self.start).as_millis(), self.detail));
+    }
+}
+
 /// The steward's thread.
-pub(crate) fn run() {
+pub(crate) fn run(mut trace: Option<Trace>) {
     let mut starter = Starter { retry: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {
-        WAKE.wait_until(starter.retry.into_iter().chain(pass).min());
+        let printing = trace.as_ref().map(|trace| trace.next);
+        WAKE.wait_until(starter.retry.into_iter().chain(pass).chain(printing).min());
         starter.serve();
+        if let Some(trace) = &mut trace {
+            trace.print_if_due();
+        }
         if pass.is_none() && PASS_WANTED.load(Ordering::Relaxed) {
             pass = Some(Instant::now() + PASS_EVERY);
         }
         if pass.is_some_and(|at| at <= Instant::now()) {
-            pass = None;
-            PASS_WANTED.store(false, Ordering::Relaxed);
+            // One more when nothing has run since: what parked after the pass before is old enough only then.
+            pass = PASS_WANTED.swap(false, Ordering::Relaxed).then(|| Instant::now() + PASS_EVERY);
             // With many goroutines this takes a while; threads are wanted now.
             trim::pass(|| starter.serve());
             quota.look();
@@ -87,18 +118,18 @@ impl Starter {
             self.start();
         } else if self.retry.is_some_and(|at| at <= Instant::now()) {
             self.retry = None;
-            let wanted = find::work_anywhere() && IDLE_PS.load(Ordering::SeqCst) != 0;
-            if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                self.start();
+            // An M may have become idle meanwhile; if not, this asks us again.
+            if SLEEP.work_waits(find::work_anywhere) {
+                wake::wake_p();
             }
         }
     }
 
-    /// If that fails, the token is given up: the Ms that exist carry on.
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
     fn start(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
-            SPINNING.fetch_sub(1, Ordering::SeqCst);
+            SLEEP.give_back();
             self.retry = Some(Instant::now() + RETRY);
         }
     }
@@ -128,13 +159,9 @@ fn main(m: &'static M, role: Role) {
     m.in_runtime.set(1);
     let _signal_stack = signal::prepare_thread();
     if role == Role::Spinner {
-        let p = global::lock().take_idle_p();
+        let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
         m.set_p(p);
-        if p.is_some() {
-            m.spinning.set(true);
-        } else {
-            wake::stop_spinning_without_p();
-        }
+        m.spinning.set(p.is_some());
     }
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.

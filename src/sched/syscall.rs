@@ -7,8 +7,10 @@
 
 use super::g::{G, Switch};
 use super::m::M;
+use super::readers::{self, Reading};
 use super::section::{self, Section};
 use super::status::Status;
+use super::unwind::{self, Registers};
 use crate::atomic::Ordering;
 
 /// Runs `f`, which may block its thread.
@@ -17,16 +19,32 @@ pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
     if g.blocking.get() {
         return f(); // nested: the P is given up already
     }
-    enter(g);
+    // Where a report finds the stack of the call's caller, which stays as it is until we return.
+    let registers = unwind::own_registers();
+    enter(g, &registers);
     let _exit = Exit(g);
     f()
 }
 
-fn enter(g: &'static G) {
+/// Set in `G::wait_object` while it points to the registers of a blocking call. Nobody waits for an odd address.
+const REGISTERS: usize = 1;
+
+/// Where the caller of a marked blocking call stopped. As long as `reading` lives the call does not return.
+pub(crate) fn registers_of<'a>(g: &'static G, _reading: &'a Reading) -> Option<&'a Registers> {
+    // Acquire pairs with the release in `enter`.
+    let object = g.wait_object.load(Ordering::Acquire);
+    let registers = (object & REGISTERS != 0).then_some((object & !REGISTERS) as *const Registers)?;
+    // SAFETY: `Exit` takes the pointer away before the call's frame goes, and waits for readers.
+    Some(unsafe { &*registers })
+}
+
+fn enter(g: &'static G, registers: &Registers) {
     let section = section::enter_as(g);
     let (m, p) = (section.m(), section.p());
     p.stats.syscalls.add(1);
     g.blocking.set(true);
+    // Release: the registers are complete.
+    g.wait_object.store(std::ptr::from_ref(registers) as usize | REGISTERS, Ordering::Release);
     g.set_status(Status::Syscall);
     m.syscall_p.set(Some(p));
     m.set_p(None);
@@ -43,6 +61,8 @@ struct Exit(&'static G);
 impl Drop for Exit {
     fn drop(&mut self) {
         let g = self.0;
+        g.wait_object.store(0, Ordering::Relaxed);
+        readers::let_them_finish();
         let m = g.m();
         m.in_runtime.set(1);
         let section = Section::resume(g);

@@ -18,12 +18,13 @@ use std::time::{Duration, Instant};
 
 use super::detach::detach;
 use super::glist::GList;
-use super::global::{self, IDLE_PS, PROCS, SPINNING};
+use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
 use super::{poller, preempt, procs, steward, wake};
 use crate::netpoll;
+use crate::stack::trim;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use crate::timer;
@@ -58,8 +59,14 @@ static WAKE: Note = Note::new();
 #[inline]
 pub(crate) fn wake_if_asleep() {
     if ASLEEP.load(Ordering::SeqCst) {
+        trim::update_clock();
         WAKE.set();
     }
+}
+
+/// For reports: every P is idle and there is nothing to watch.
+pub(crate) fn is_asleep() -> bool {
+    ASLEEP.load(Ordering::Relaxed)
 }
 
 /// What sysmon saw of a P at earlier looks.
@@ -95,7 +102,7 @@ pub(crate) fn run() {
 }
 
 fn all_idle() -> bool {
-    IDLE_PS.load(Ordering::SeqCst) >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
+    SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
 }
 
 /// A goroutine that was detached from its P and may be computing by now.
@@ -120,7 +127,7 @@ fn waiting() -> Waiting {
     Waiting {
         urgent,
         any: urgent || global::hogs_len() != 0 || local(),
-        unattended: IDLE_PS.load(Ordering::Relaxed) == 0 && SPINNING.load(Ordering::Relaxed) == 0,
+        unattended: SLEEP.idle() == 0 && SLEEP.spinning() == 0,
     }
 }
 
@@ -224,7 +231,7 @@ impl Sysmon {
     }
 
     fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool) {
-        let busy = IDLE_PS.load(Ordering::Relaxed) == 0;
+        let busy = SLEEP.idle() == 0;
         let longest = if waiting.any {
             PAUSE_WAITING
         } else if busy {

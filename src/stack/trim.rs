@@ -13,20 +13,26 @@ use super::size::CLASSES;
 use super::slab;
 use crate::sched::g::G;
 use crate::sched::wake;
+use crate::sys::clock::nanotime;
 use crate::sys::mem::{self, PAGE};
 
-/// The number of the current pass; a goroutine notes it when it parks.
+/// The time of the last pass, in nanoseconds of the monotonic clock; a goroutine notes it when it parks. Also a coarse
+/// clock, for since when a goroutine waits: while goroutines run it is about a second behind at the most.
 pub(crate) static PASS: AtomicU64 = AtomicU64::new(0);
 
-/// Pages given back so far, for the statistics.
-static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
+/// Goroutines run again after all was idle, and no pass was made.
+pub(crate) fn update_clock() {
+    PASS.store(nanotime(), Ordering::Relaxed);
+}
+
+static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Dead slots are unavailable while they are trimmed: take few at a time.
 const BATCH: usize = 64;
 
 /// Trims what has not been used since the last pass. Calls `between` again and again meanwhile.
 pub(crate) fn pass(mut between: impl FnMut()) {
-    let pass = PASS.fetch_add(1, Ordering::Relaxed);
+    let pass = PASS.swap(nanotime(), Ordering::Relaxed);
     trim_dead(&mut between);
     let mut count = 0usize;
     slab::for_each_g(|g| {
@@ -40,9 +46,9 @@ pub(crate) fn pass(mut between: impl FnMut()) {
     });
 }
 
-/// How many stacks were trimmed so far.
-pub(crate) fn trimmed_stacks() -> u64 {
-    TRIMMED_STACKS.load(Ordering::Relaxed)
+/// How many bytes were given back so far, touched or not.
+pub(crate) fn trimmed_bytes() -> u64 {
+    TRIMMED_BYTES.load(Ordering::Relaxed)
 }
 
 fn trim_dead(between: &mut impl FnMut()) {
@@ -66,8 +72,12 @@ fn shrink_parked(g: &'static G) {
     if !g.park.hold() {
         return;
     }
-    if !g.shrunk.replace(true) {
-        discard_below(g, g.context.get());
+    // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
+    // is in use.
+    let stack_pointer = g.context.get();
+    let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
+    if on_own_stack && !g.shrunk.replace(true) {
+        discard_below(g, stack_pointer);
     }
     if g.park.release() {
         wake::make_runnable(g);
@@ -81,6 +91,6 @@ fn discard_below(g: &'static G, address: usize) {
     if end > start {
         // SAFETY: we own the goroutine; below its stack pointer nothing is live, and the guard page is left out.
         unsafe { mem::discard(start, end - start) };
-        TRIMMED_STACKS.fetch_add(1, Ordering::Relaxed);
+        TRIMMED_BYTES.fetch_add((end - start) as u64, Ordering::Relaxed);
     }
 }

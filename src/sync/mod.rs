@@ -28,7 +28,7 @@ mod condvar;
 mod deadline;
 mod go;
 mod group;
-mod holder;
+pub(crate) mod holder;
 mod lazy_lock;
 mod mutex;
 mod once;
@@ -59,6 +59,7 @@ pub use self::once_lock::OnceLock;
 pub use self::pool::Pool;
 pub use self::raw_mutex::RawMutex;
 pub use self::raw_rwlock::RawRwLock;
+pub(crate) use self::rwlock::Holders;
 pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard,

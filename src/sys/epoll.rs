@@ -76,7 +76,7 @@ fn control(epoll: i32, operation: i32, fd: BorrowedFd<'_>, event: &mut Event) ->
 
 /// Waits for events until one comes or the time is over; `None` waits for ever. Also returns, with nothing, when a
 /// signal arrives.
-pub(crate) fn wait<'a>(epoll: i32, events: &'a mut [Event], timeout_nanos: Option<u64>) -> &'a [Event] {
+pub(crate) fn wait(epoll: i32, events: &mut [Event], timeout_nanos: Option<u64>) -> &[Event] {
     let result = match timeout_nanos {
         Some(nanos) if nanos != 0 && !NO_PWAIT2.load(Ordering::Relaxed) => {
             let spec = libc::timespec {

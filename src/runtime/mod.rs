@@ -1,6 +1,14 @@
-//! The runtime itself: how many goroutines run at once, and on which threads.
+//! The runtime itself: how many goroutines run at once, on which threads, and what they do.
+
+mod dump;
+mod platform;
+mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
+
+pub use dump::{Dump, GoroutineTrace, dump};
+pub use platform::{Platform, platform};
+pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 
 /// GOMAXPROCS: how many goroutines run at the same time.
 ///

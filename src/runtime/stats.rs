@@ -1,0 +1,235 @@
+//! What the scheduler has counted.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::sched::histogram::{self, BUCKETS};
+use crate::sched::sampler::GLOBAL_LATENCIES;
+use crate::sched::status::Status;
+use crate::sched::{boot, global, m, p, procs, section, spawn};
+use crate::stack::{slab, trim};
+
+/// What the scheduler did so far and what it has now. See [`stats`].
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The goroutines that exist, by what they do.
+    pub goroutines: Goroutines,
+    /// Goroutines started so far.
+    pub created: u64,
+    /// Goroutines that came to their end.
+    pub ended: u64,
+    /// Goroutines in the queue that all processors share.
+    pub global_queue: usize,
+    /// Goroutines in the queue of those that used up their time slice.
+    pub hog_queue: usize,
+    /// Goroutines in the queue of each processor.
+    pub local_queues: Vec<usize>,
+    /// How many times a processor took goroutines from another one, and how many it took.
+    pub steals: u64,
+    /// How many goroutines were taken by those.
+    pub stolen: u64,
+    /// How many times a thread gave its processor to another one: its goroutine blocked, or is bound to the thread.
+    pub hand_offs: u64,
+    /// Goroutines that were asked to let others run, and did so at their next call into gort.
+    pub preempted: u64,
+    /// Goroutines that a signal stopped.
+    pub preempted_by_signal: u64,
+    /// How many times a goroutine waited for something.
+    pub parks: u64,
+    /// Calls of [`yield_now`](crate::yield_now) by goroutines.
+    pub yields: u64,
+    /// How many times an idle thread began to look for work at other processors.
+    pub spins: u64,
+    /// Calls of [`blocking`](crate::blocking) by goroutines.
+    pub blocking_calls: u64,
+    /// How many times the queue of a processor was full and half of it moved to the shared one.
+    pub overflows: u64,
+    /// The stacks of goroutines.
+    pub stacks: Stacks,
+    /// The OS threads that run goroutines.
+    pub threads: Threads,
+    /// How long goroutines were runnable before they ran. Samples: see [`stats`].
+    pub latencies: Histogram,
+    /// How long goroutines ran before they stopped. Samples: see [`stats`].
+    pub slices: Histogram,
+}
+
+/// How many goroutines are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Goroutines {
+    /// Running.
+    pub running: usize,
+    /// Ready to run.
+    pub runnable: usize,
+    /// Waiting for something of gort's.
+    pub waiting: usize,
+    /// In a blocking call.
+    pub syscall: usize,
+    /// Stopped by a signal, on their threads.
+    pub preempted: usize,
+}
+
+/// Bytes of stacks. `in_use` and `cached` are address space: memory is used only for pages that were touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stacks {
+    /// Stacks of goroutines that exist.
+    pub in_use: usize,
+    /// Stacks kept for goroutines to come.
+    pub cached: usize,
+    /// What was given back to the system so far, of either kind, because it was not used for a while.
+    pub trimmed: u64,
+}
+
+/// How many threads do what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Threads {
+    /// All that run goroutines. The runtime has two more, that never do.
+    pub alive: usize,
+    /// Those that have nothing to do and sleep.
+    pub idle: usize,
+    /// Those that look for work.
+    pub spinning: usize,
+}
+
+/// Durations and how often they were seen, in buckets no wider than a quarter of their lower end.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Histogram([u64; BUCKETS]);
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram([0; BUCKETS])
+    }
+}
+
+impl Histogram {
+    /// How many durations were counted.
+    pub fn count(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The non-empty buckets: the shortest duration that counts in it, and how many did.
+    pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
+        let all = self.0.iter().enumerate().filter(|(_, count)| **count != 0);
+        all.map(|(index, &count)| (Duration::from_nanos(histogram::lower_bound(index)), count))
+    }
+
+    /// The lower end of the bucket in which the quantile `q` (0 to 1) lies; `None` if nothing was counted.
+    ///
+    /// ```
+    /// let median = gort::runtime::stats().latencies.quantile(0.5);
+    /// println!("a goroutine waits for a processor: {median:?}");
+    /// ```
+    pub fn quantile(&self, q: f64) -> Option<Duration> {
+        let rank = (self.count() as f64 * q.clamp(0.0, 1.0)).ceil().max(1.0) as u64;
+        let mut below = 0;
+        self.buckets().find_map(|(duration, count)| {
+            below += count;
+            (below >= rank).then_some(duration)
+        })
+    }
+
+    fn of<'a>(parts: impl Iterator<Item = &'a histogram::Histogram>) -> Histogram {
+        let mut sums = [0; BUCKETS];
+        parts.for_each(|part| part.add_to(&mut sums));
+        Histogram(sums)
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.buckets()).finish()
+    }
+}
+
+/// What the scheduler did so far and what it has now.
+///
+/// Counting costs next to nothing: every processor has counters of its own, and this function sums them up. They are
+/// read while everything runs on, so numbers that belong together may differ by what happened meanwhile. The call looks
+/// at every goroutine once; with a million of them that takes a fraction of a second, during which the others run on.
+///
+/// The histograms are made of samples, so that no clock is read at an ordinary switch. Of about 244 goroutines that a
+/// processor runs, one is timed from its start to its stop, and one that became runnable in that time from then
+/// until it runs. Of those that pass through the shared queue (readied by threads outside, or preempted), one of 16 is
+/// timed until a processor takes it. Goroutines that were stolen from the queue they waited in are left out. When a
+/// goroutine became runnable is known only to within the time slice of who readied it, and the start of that slice counts.
+///
+/// ```
+/// gort::run(|| gort::spawn(|| ()).join().unwrap());
+/// let stats = gort::runtime::stats();
+/// assert!(stats.created >= 2 && stats.parks >= 1);
+/// println!("{stats:#?}");
+/// ```
+pub fn stats() -> Stats {
+    boot::ensure();
+    let mut stats = Stats { created: spawn::created_outside(), ..Stats::default() };
+    for p in p::all() {
+        let counted = &p.stats;
+        stats.created += counted.created.get();
+        stats.ended += counted.ended.get();
+        stats.steals += counted.steals.get();
+        stats.stolen += counted.stolen.get();
+        stats.hand_offs += counted.hand_offs.get();
+        stats.preempted += counted.preempted.get();
+        stats.preempted_by_signal += counted.preempted_by_signal.get();
+        stats.parks += counted.parks.get();
+        stats.yields += counted.yields.get();
+        stats.spins += counted.spins.get();
+        stats.blocking_calls += counted.syscalls.get();
+        stats.overflows += counted.overflows.get();
+    }
+    stats.local_queues = (0..procs::get()).filter_map(p::get).map(|p| p.runq.len()).collect();
+    stats.global_queue = global::queue_len() as usize;
+    stats.hog_queue = global::hogs_len() as usize;
+    stats.threads = threads();
+    stats.latencies =
+        Histogram::of(p::all().map(|p| &p.sampler.latencies).chain(std::iter::once(&GLOBAL_LATENCIES)));
+    stats.slices = Histogram::of(p::all().map(|p| &p.sampler.slices));
+    stats.stacks.trimmed = trim::trimmed_bytes();
+    slab::for_each_g(|g| {
+        let states = &mut stats.goroutines;
+        let state = match g.status() {
+            Status::Dead => {
+                stats.stacks.cached += g.slot_size();
+                return;
+            }
+            Status::Running => &mut states.running,
+            Status::Idle | Status::Runnable => &mut states.runnable,
+            Status::Waiting => &mut states.waiting,
+            Status::Syscall => &mut states.syscall,
+            Status::Preempted => &mut states.preempted,
+        };
+        *state += 1;
+        stats.stacks.in_use += g.slot_size();
+    });
+    stats
+}
+
+fn threads() -> Threads {
+    let alive = m::all().filter(|m| m.alive.load(std::sync::atomic::Ordering::Relaxed)).count();
+    let section = section::enter();
+    let idle = global::lock().idle_m_count() as usize;
+    drop(section);
+    Threads { alive, idle, spinning: global::SLEEP.spinning() as usize }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_their_buckets() {
+        let counted = histogram::Histogram::new();
+        (1..=1000).for_each(|n| counted.add(n * 1000));
+        let histogram = Histogram::of(std::iter::once(&counted));
+        assert_eq!(histogram.count(), 1000);
+        for (q, nanos) in [(0.0, 1000), (0.5, 500_000), (0.99, 990_000), (1.0, 1_000_000)] {
+            let found = histogram.quantile(q).unwrap().as_nanos() as u64;
+            assert!(found <= nanos && nanos < found + found / 4 + 1, "{q}: {found}");
+        }
+        assert_eq!(Histogram::default().quantile(0.5), None);
+    }
+}

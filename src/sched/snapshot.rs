@@ -1,0 +1,378 @@
+//! What every goroutine does, and where it is.
+//!
+//! The world is not stopped. Each goroutine is looked at while it cannot run, by whoever may look at it then:
+//!
+//! | goroutine | how |
+//! | --- | --- |
+//! | parked | held by its park word, as the trimmer does; who readies it meanwhile is served when it is let go |
+//! | runnable | taken out of its queue, and put into the global one |
+//! | stopped by a signal | the same; its handler has left the registers in its M |
+//! | running | asked by a signal, and answers from the handler (`ask.rs`) |
+//! | in a marked blocking call | the call left its registers (`readers.rs`) |
+//! | in another system call | only its header, because a signal could make the call fail with EINTR; before the process ends anyway, it is asked like a running one |
+//!
+//! A goroutine may go from one group to another while we look, so there are a few rounds; one that always escapes gets a
+//! header without a trace.
+//!
+//! While a goroutine is kept from running nothing is allocated and no lock is taken that it might hold: it may have been stopped
+//! inside the allocator.
+
+use std::ops::Range;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::g::G;
+use super::global::{self, State};
+use super::reason::WaitReason;
+use super::runq::BATCH;
+use super::status::Status;
+use super::unwind::{self, Frames};
+use super::{ask, context, p, readers, section, syscall, wake};
+use crate::stack::slab;
+use crate::sync::holder::StackPage;
+use crate::sync::{Holders, RawMutex, RawRwLock};
+use crate::sys::clock::nanotime;
+use crate::sys::mem::PAGE;
+use crate::sys::thread;
+
+/// One goroutine, as it was at some moment.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) id: u64,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) parent: u64,
+    pub(crate) site: Option<&'static Location<'static>>,
+    pub(crate) status: Status,
+    /// If it waits: for what, and since about when.
+    pub(crate) wait: Option<(WaitReason, Duration)>,
+    pub(crate) locked: bool,
+    pub(crate) frames: Vec<usize>,
+    /// If it waits for a lock: who has it.
+    pub(crate) holder: Option<Holder>,
+    /// It is the one that made the report.
+    pub(crate) caller: bool,
+}
+
+/// Who holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// The goroutine of that id; or none: a thread outside.
+    One(Option<u64>),
+    /// So many readers.
+    Readers(u64),
+}
+
+/// What is copied while a goroutine is kept from running: it fits onto the stack.
+struct Raw {
+    g: &'static G,
+    id: u64,
+    name: Option<Arc<str>>,
+    parent: u64,
+    site: Option<&'static Location<'static>>,
+    status: Status,
+    wait: Option<(WaitReason, u64)>,
+    locked: bool,
+    frames: Frames,
+    holders: Holders,
+}
+
+/// The addresses that the goroutine's frames can have.
+pub(crate) fn stack_of(g: &'static G) -> Range<usize> {
+    g.slot_start() + PAGE..ptr::from_ref(g) as usize
+}
+
+impl Raw {
+    /// What anybody may read at any time.
+    fn peek(g: &'static G) -> Raw {
+        Raw {
+            g,
+            id: g.id(),
+            name: None,
+            parent: g.parent.get(),
+            site: g.site.get(),
+            status: g.status(),
+            wait: None,
+            locked: g.lock_count.get() != 0,
+            frames: Frames::new(),
+            holders: Holders::Nobody,
+        }
+    }
+
+    /// # Safety
+    /// The goroutine has not ended and does not end meanwhile.
+    unsafe fn take_name(&mut self) {
+        // SAFETY: the caller's promise: its packet is there. Acquire pairs with `spawn::fill`.
+        let info = unsafe { self.g.info.load(Ordering::Acquire).as_ref() };
+        self.name = info.and_then(|info| info.name.clone());
+    }
+
+    /// # Safety
+    /// The goroutine is switched out, and the caller's.
+    unsafe fn take_frames(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(registers) = context::registers(self.g.context.get()) {
+                unwind::stopped(&registers, stack_of(self.g), &mut self.frames);
+            }
+        }
+    }
+
+    fn finish(&self) -> Snapshot {
+        let now = nanotime();
+        let since = |then: u64| Duration::from_nanos(if then == 0 { 0 } else { now.saturating_sub(then) });
+        Snapshot {
+            id: self.id,
+            name: self.name.clone(),
+            parent: self.parent,
+            site: self.site,
+            status: self.status,
+            wait: self.wait.map(|(reason, then)| (reason, since(then))),
+            locked: self.locked,
+            frames: self.frames.as_slice().to_vec(),
+            holder: match self.holders {
+                Holders::Nobody => None,
+                Holders::Writer(page) | Holders::Readers(_, Some(page)) => Some(Holder::One(on_page(page))),
+                Holders::Readers(count, None) => Some(Holder::Readers(count)),
+            },
+            caller: false,
+        }
+    }
+}
+
+/// The goroutine whose stack has that page.
+fn on_page(page: StackPage) -> Option<u64> {
+    let mut found = None;
+    slab::for_each_g(|g| {
+        if g.status() != Status::Dead && page.is_within(stack_of(g).start, stack_of(g).end) {
+            found = Some(g.id());
+        }
+    });
+    found
+}
+
+struct Collection {
+    found: Vec<Snapshot>,
+    seen: std::collections::HashSet<u64>,
+}
+
+impl Collection {
+    fn has(&self, g: &'static G) -> bool {
+        self.seen.contains(&g.id())
+    }
+
+    fn add(&mut self, raw: &Raw) {
+        if raw.id != 0 && self.seen.insert(raw.id) {
+            self.found.push(raw.finish());
+        }
+    }
+}
+
+/// So many times do we look for goroutines that escaped.
+const ROUNDS: usize = 3;
+
+/// One report at a time: they would keep taking goroutines from each other.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Every goroutine, by id. `last_words`: the process is about to end, so system calls may be interrupted.
+pub(crate) fn all(last_words: bool) -> Vec<Snapshot> {
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut collection = Collection { found: Vec::new(), seen: std::collections::HashSet::new() };
+    let own = section::current();
+    if let Some(g) = own {
+        let mut raw = Raw::peek(g);
+        raw.status = Status::Running;
+        // SAFETY: it is the calling one.
+        unsafe { raw.take_name() };
+        unwind::here(stack_of(g), &mut raw.frames);
+        collection.add(&raw);
+        collection.found[0].caller = true;
+    }
+    for _ in 0..ROUNDS {
+        slab::for_each_g(|g| {
+            if g.park.is_parked() && !collection.has(g) {
+                look_at_parked(g, &mut collection);
+            }
+        });
+        if !work_is_queued() && !others(&collection) {
+            break;
+        }
+        look_at_queues(&mut collection);
+        slab::for_each_g(|g| {
+            if !collection.has(g) {
+                match g.status() {
+                    Status::Running => look_at_running(g, last_words, &mut collection),
+                    Status::Syscall => look_at_syscall(g, last_words, &mut collection),
+                    _ => {}
+                }
+            }
+        });
+    }
+    slab::for_each_g(|g| {
+        if g.status() != Status::Dead && !collection.has(g) {
+            let raw = peek_with_name(g);
+            collection.add(&raw);
+        }
+    });
+    collection.found.sort_by_key(|snapshot| (!snapshot.caller, snapshot.id));
+    collection.found
+}
+
+fn work_is_queued() -> bool {
+    super::find::work_anywhere()
+}
+
+/// Whether there are goroutines that were not seen yet.
+fn others(collection: &Collection) -> bool {
+    let mut some = false;
+    slab::for_each_g(|g| some |= g.status() != Status::Dead && !collection.has(g));
+    some
+}
+
+fn look_at_parked(g: &'static G, collection: &mut Collection) {
+    if !g.park.hold() {
+        return;
+    }
+    let mut raw = Raw::peek(g);
+    raw.status = Status::Waiting;
+    let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
+    raw.wait = Some((reason, g.parked_at.load(Ordering::Relaxed)));
+    // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its frames, is alive.
+    unsafe {
+        raw.take_name();
+        raw.take_frames();
+        raw.holders = match reason {
+            WaitReason::Mutex => RawMutex::holder_of(object).map_or(Holders::Nobody, Holders::Writer),
+            WaitReason::RwLockRead | WaitReason::RwLockWrite => RawRwLock::holders_of(object),
+            _ => Holders::Nobody,
+        };
+    }
+    if g.park.release() {
+        wake::make_runnable(g);
+    }
+    collection.add(&raw);
+}
+
+/// Takes every goroutine that is queued now out of its queue, looks at it, and puts it into the global one.
+fn look_at_queues(collection: &mut Collection) {
+    for _ in 0..global::queue_len() {
+        look_at_popped(State::pop, State::push, collection);
+    }
+    for _ in 0..global::hogs_len() {
+        look_at_popped(State::pop_hog, State::push_hog, collection);
+    }
+    for p in p::all() {
+        let mut left = p.runq.len();
+        while left != 0 {
+            let mut batch = [ptr::null_mut(); BATCH];
+            let count = p.runq.steal(&mut batch, true);
+            if count == 0 {
+                break;
+            }
+            left = left.saturating_sub(count);
+            // What was looked at is collected when all are back in a queue.
+            for g in &batch[..count] {
+                // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+                let raw = look_at_owned(unsafe { &**g });
+                put_back(raw.g, State::push);
+                collection.add(&raw);
+            }
+        }
+    }
+}
+
+fn look_at_popped(
+    pop: fn(&mut State) -> Option<&'static G>,
+    push: fn(&mut State, &'static G),
+    collection: &mut Collection,
+) {
+    let section = section::enter();
+    let popped = pop(&mut global::lock());
+    drop(section);
+    if let Some(g) = popped {
+        let raw = look_at_owned(g);
+        put_back(g, push);
+        collection.add(&raw);
+    }
+}
+
+/// A goroutine that was taken out of a queue.
+fn look_at_owned(g: &'static G) -> Raw {
+    let mut raw = Raw::peek(g);
+    // SAFETY: it is runnable and ours: it does not run. Its M, if a signal stopped it, waits in the handler.
+    unsafe {
+        raw.take_name();
+        let interrupted = g.locked_m.get().map_or(ptr::null_mut(), |m| m.interrupted.load(Ordering::Relaxed));
+        if raw.status == Status::Preempted && !interrupted.is_null() {
+            unwind::stopped(&ask::interrupted(interrupted), stack_of(g), &mut raw.frames);
+        } else {
+            raw.take_frames();
+        }
+    }
+    raw
+}
+
+fn put_back(g: &'static G, push: fn(&mut State, &'static G)) {
+    let section = section::enter();
+    push(&mut global::lock(), g);
+    wake::wake_p();
+    drop(section);
+}
+
+/// The header of a goroutine that runs on.
+fn peek_with_name(g: &'static G) -> Raw {
+    let mut raw = Raw::peek(g);
+    if let Some(reading) = readers::begin() {
+        raw = Raw::peek(g);
+        // SAFETY: if the info is there now it stays until we are done (`readers.rs`).
+        unsafe { raw.take_name() };
+        drop(reading);
+    }
+    raw
+}
+
+fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection) {
+    let Some(m) = g.peek_m() else { return };
+    let runs_there = m.current().is_some_and(|current| ptr::eq(current, g));
+    // A system call that nobody noticed yet.
+    if !runs_there || (!last_words && thread::is_asleep(m.tid())) {
+        return;
+    }
+    ask_it(m, Status::Running, collection);
+}
+
+fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection) {
+    if let Some(reading) = readers::begin() {
+        let mut raw = Raw::peek(g);
+        if let Some(registers) = syscall::registers_of(g, &reading) {
+            // SAFETY: the call does not return while we read, so the goroutine does not end, and the frames from the
+            // call's caller on stay as they are.
+            unsafe {
+                raw.take_name();
+                unwind::stopped(registers, stack_of(g), &mut raw.frames);
+            }
+            drop(reading);
+            raw.status = Status::Syscall;
+            collection.add(&raw);
+            return;
+        }
+    }
+    if last_words && let Some(m) = g.peek_m() {
+        ask_it(m, Status::Syscall, collection);
+    }
+}
+
+fn ask_it(m: &'static super::m::M, status: Status, collection: &mut Collection) {
+    if let Some(answer) = ask::ask(m)
+        && let Some(g) = answer.goroutine
+    {
+        let mut raw = Raw::peek(g);
+        raw.status = status;
+        raw.name = answer.name;
+        raw.frames = answer.frames;
+        collection.add(&raw);
+    }
+}
