@@ -288,8 +288,11 @@ fn near_an_unmarked_read() {
         gort::run(|| {
             let (sender, receiver) = bounded(0);
             gort::spawn(move || {
-                let mut shell =
-                    Command::new("sh").args(["-c", "sleep 0.3; echo"]).stdout(Stdio::piped()).spawn().unwrap();
+                let mut shell = Command::new("sh")
+                    .args(["-c", "sleep 0.3; echo"])
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
                 let mut text = String::new();
                 shell.stdout.take().unwrap().read_to_string(&mut text).unwrap();
                 shell.wait().unwrap();
@@ -481,8 +484,10 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
     if is_child("quit") {
         let (_sender, receiver) = bounded::<()>(0);
         named("waits for ever", move || receiver.recv());
-        named("computes", || loop {
-            std::hint::spin_loop();
+        named("computes", || {
+            loop {
+                std::hint::spin_loop();
+            }
         });
         named("blocks", || std::thread::sleep(Duration::from_secs(1000)));
         gort::run(|| {
@@ -564,7 +569,8 @@ fn main() -> std::process::ExitCode {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let chosen = |name: &str| {
-        let fits = |filter: &&&String| if has("--exact") { name == **filter } else { name.contains(**filter) };
+        let fits =
+            |filter: &&&String| if has("--exact") { name == **filter } else { name.contains(**filter) };
         filters.is_empty() || filters.iter().any(|filter| fits(&filter))
     };
     let chosen: Vec<Test> = tests.into_iter().filter(|(name, _)| chosen(name)).collect();
