@@ -1,12 +1,12 @@
 //! Goroutines for Rust: the Go scheduler as a library.
 
-#![allow(dead_code)]
-
 pub mod alloc;
 mod atomic;
 mod blocking;
 pub mod chan;
 mod goroutine;
+pub mod io;
+pub mod net;
 mod netpoll;
 pub mod runtime;
 mod sched;

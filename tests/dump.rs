@@ -9,10 +9,7 @@ use std::time::{Duration, Instant};
 use common::{Procs, amount, child, is_child, run_ok, spin_until, until};
 use gort::runtime::{Dump, GoroutineTrace, dump};
 
-fn named<T: Send + 'static>(
-    name: &str,
-    f: impl FnOnce() -> T + Send + 'static,
-) -> gort::JoinHandle<T> {
+fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> gort::JoinHandle<T> {
     gort::Builder::new().name(name.into()).spawn(f).unwrap()
 }
 
@@ -69,7 +66,11 @@ fn the_caller_comes_first_and_is_running() {
     assert_eq!((first.state(), first.addresses().is_empty()), ("running", false));
     let seen = named("inner dumper", || (gort::current().id(), dump())).join().unwrap();
     assert_eq!(seen.1.goroutines()[0].id(), seen.0);
-    assert!(seen.1.goroutines()[0].to_string().contains("the_caller_comes_first_and_is_running"), "{}", seen.1);
+    assert!(
+        seen.1.goroutines()[0].to_string().contains("the_caller_comes_first_and_is_running"),
+        "{}",
+        seen.1
+    );
 }
 
 #[test]
@@ -282,7 +283,8 @@ fn thousands_are_dumped_quickly_and_completely() {
     for one in &all {
         assert!(ids.contains(&one.id()));
     }
-    let stacks = dump.goroutines().iter().filter(|g| g.state() == "chan receive" && !g.addresses().is_empty());
+    let stacks =
+        dump.goroutines().iter().filter(|g| g.state() == "chan receive" && !g.addresses().is_empty());
     assert!(stacks.count() >= count);
     drop(sender);
     for one in all {

@@ -27,7 +27,9 @@ fn busy_program() {
             gort::spawn(move || while !stop.load(Ordering::Relaxed) {});
         }
         let stop_blocking = stop.clone();
-        gort::spawn(move || gort::blocking(|| spin_until("stopped", || stop_blocking.load(Ordering::Relaxed))));
+        gort::spawn(move || {
+            gort::blocking(|| spin_until("stopped", || stop_blocking.load(Ordering::Relaxed)))
+        });
         gort::spawn(|| {
             let _bound = gort::runtime::os_thread_guard();
             gort::sleep(Duration::from_secs(1000));
@@ -108,9 +110,10 @@ fn an_idle_program_is_traced_too() {
     let mut command = child("an_idle_program_is_traced_too", "idle");
     command.env("GORT_DEBUG", "schedtrace=50");
     let printed = run_ok(command);
-    let idle = printed.stderr.lines().filter(|line| {
-        line.starts_with("SCHED ") && field(line, "idleprocs") == field(line, "gomaxprocs")
-    });
+    let idle = printed
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("SCHED ") && field(line, "idleprocs") == field(line, "gomaxprocs"));
     assert!(idle.count() >= 3, "{}", printed.stderr);
 }
 

@@ -40,7 +40,7 @@ fn many_goroutines_all_run() {
 
 #[test]
 fn run_may_borrow_from_the_callers_stack() {
-    let words = vec![String::from("plain"), String::from("blocking")];
+    let words = [String::from("plain"), String::from("blocking")];
     let mut count = 0;
     let longest = gort::run(|| {
         count += words.len();

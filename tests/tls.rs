@@ -128,7 +128,7 @@ fn thread_ids_are_the_goroutines_own_and_stable_across_migrations() {
     let mut ids: HashSet<ThreadId> = HashSet::from([id()]);
     // One after the other, on used blocks, and many at once.
     for _ in 0..500 {
-        assert!(ids.insert(gort::spawn(move || id()).join().unwrap()));
+        assert!(ids.insert(gort::spawn(id).join().unwrap()));
     }
     let handles: Vec<_> = (0..100)
         .map(|_| {
@@ -136,7 +136,7 @@ fn thread_ids_are_the_goroutines_own_and_stable_across_migrations() {
                 let (thread, first) = (std::thread::current(), id());
                 migrate();
                 assert_eq!((id(), thread.id()), (first, first));
-                let of_thread = std::thread::spawn(move || id()).join().unwrap();
+                let of_thread = std::thread::spawn(id).join().unwrap();
                 assert_ne!(of_thread, first);
                 first
             })
@@ -333,7 +333,7 @@ fn stacker_grows_the_stack_and_goroutines_may_stop_on_the_new_one() {
                 migrate();
                 return 0;
             }
-            if depth % 512 == 0 {
+            if depth.is_multiple_of(512) {
                 gort::yield_now();
                 gort::spawn(|| ()).join().unwrap();
             }
@@ -346,7 +346,7 @@ fn stacker_grows_the_stack_and_goroutines_may_stop_on_the_new_one() {
         assert_eq!(handle.join().unwrap(), 5_000);
     }
     let failed = gort::spawn(|| stacker::grow(64 << 10, || resume_unwind(Box::new("through both stacks"))));
-    let payload: Box<dyn std::any::Any + Send> = failed.join().map(|()| ()).unwrap_err();
+    let payload: Box<dyn std::any::Any + Send> = failed.join().unwrap_err();
     assert_eq!(*payload.downcast::<&str>().unwrap(), "through both stacks");
 }
 

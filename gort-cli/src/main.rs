@@ -7,13 +7,20 @@ use std::time::{Duration, Instant};
 
 use gort::chan;
 
-const USAGE: &str = "usage: gort [demo]\n\nRuns a small worker pool, an uneven load, hogs and blocking calls, and a crowd.";
+const USAGE: &str = "usage: gort [demo | doctor]
+
+  demo    a small worker pool, an uneven load, hogs and blocking calls, and a crowd (the default)
+  doctor  what this machine offers, and what gort makes of it";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["demo"] => {
             gort::run(demo);
+            ExitCode::SUCCESS
+        }
+        ["doctor"] => {
+            print!("{}", gort::runtime::platform());
             ExitCode::SUCCESS
         }
         ["--help" | "-h" | "help"] => {
@@ -33,7 +40,9 @@ fn demo() {
     uneven_load();
     nothing_starves();
     crowd();
-    println!("\nWhere to look next: README.md, examples/, and compare/run for Go, Tokio and threads beside it.");
+    println!(
+        "\nWhere to look next: README.md, examples/, and compare/run for Go, Tokio and threads beside it."
+    );
 }
 
 /// A fixed number of goroutines serve a bounded queue of mixed jobs.
@@ -86,7 +95,10 @@ fn uneven_load() {
         .map(|n| gort::spawn(move || count_primes(n * 1_000, n * 1_000 + 100 * (n % 8 + 1))))
         .collect();
     let primes: usize = handles.into_iter().map(|handle| handle.join().expect("no panic")).sum();
-    println!("uneven load    64 goroutines, 1 to 8 times the work, in {:.0?} ({primes} primes)", begin.elapsed());
+    println!(
+        "uneven load    64 goroutines, 1 to 8 times the work, in {:.0?} ({primes} primes)",
+        begin.elapsed()
+    );
 }
 
 /// Endless loops on every processor, and a sleeper that must not notice.
@@ -111,7 +123,10 @@ fn nothing_starves() {
         hog.join().expect("no panic");
     }
     late.sort_unstable();
-    println!("hogs           {count} endless loops; a 1 ms sleeper woke {:.0?} late in the median", late[late.len() / 2]);
+    println!(
+        "hogs           {count} endless loops; a 1 ms sleeper woke {:.0?} late in the median",
+        late[late.len() / 2]
+    );
 }
 
 /// A hundred thousand goroutines at once.

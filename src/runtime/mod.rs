@@ -2,12 +2,14 @@
 
 mod config;
 mod dump;
+mod platform;
 mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
 
 pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
+pub use platform::{Platform, platform};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 
 /// GOMAXPROCS: how many goroutines run at the same time.

@@ -213,7 +213,7 @@ fn threads() -> Threads {
     let section = section::enter();
     let idle = global::lock().idle_m_count() as usize;
     drop(section);
-    Threads { alive, idle, spinning: global::SPINNING.load(std::sync::atomic::Ordering::Relaxed) as usize }
+    Threads { alive, idle, spinning: global::SLEEP.spinning() as usize }
 }
 
 #[cfg(test)]

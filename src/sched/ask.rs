@@ -64,7 +64,8 @@ pub(crate) fn ask(m: &'static M) -> Option<Answer> {
     }
     // SAFETY: ANSWERED, and we are the only one who asks.
     let answer = unsafe { &mut *ANSWER.0.get() };
-    let taken = Answer { goroutine: answer.goroutine.take(), frames: answer.frames, name: answer.name.take() };
+    let taken =
+        Answer { goroutine: answer.goroutine.take(), frames: answer.frames, name: answer.name.take() };
     STATE.store(FREE, Ordering::Relaxed);
     taken.goroutine.is_some().then_some(taken)
 }

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward::Trace;
-use super::{deadlock, detach, overflow, preempt, procs, quit, section, steward, sysmon};
+use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, steward, sysmon};
 use crate::runtime::OnDeadlock;
-use crate::sys::{cpus, env, thread};
+use crate::sys::{cpus, env, mem, thread};
 use crate::tls;
 
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -53,6 +53,9 @@ fn boot(choices: Choices) -> Result<(), String> {
     for warning in &settings.warnings {
         eprintln!("{warning}");
     }
+    if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
+        mem::guard_by_mprotect();
+    }
     overflow::init();
     detach::init();
     let max_procs = choices.max_procs.or(settings.max_procs);
@@ -76,8 +79,11 @@ fn boot(choices: Choices) -> Result<(), String> {
         }
         cpus::default_procs(&limits)
     };
+    near::init();
     procs::start(max_procs.unwrap_or_else(container_limit));
     let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
+    // Out of descriptors, say: then each registration tries again and reports why.
+    let _later = crate::netpoll::init();
     if let Err(error) = thread::start("gort-steward", 128 << 10, move || steward::run(trace)) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }

@@ -52,7 +52,13 @@ pub(crate) unsafe fn registers(saved: usize) -> Option<Registers> {
     // SAFETY: the caller's promise; see the picture.
     let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
     let rsp = saved + 24;
-    (rip != gort_first_frame as *const () as usize).then(|| Registers { rip, rsp, rbx, rbp, ..Registers::default() })
+    (rip != gort_first_frame as *const () as usize).then(|| Registers {
+        rip,
+        rsp,
+        rbx,
+        rbp,
+        ..Registers::default()
+    })
 }
 
 /// Prepares a stack so that the first switch to it calls `main(argument)`. Returns its stack pointer.

@@ -4,7 +4,7 @@
 //! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
 
 use super::g::G;
-use super::global::{self, IDLE_PS, PROCS, SPINNING};
+use super::global::{self, PROCS, SLEEP};
 use super::idle;
 use super::m::M;
 use super::p::{self, P};
@@ -74,7 +74,7 @@ fn take_global_for_fairness(tick: u32) -> Option<&'static G> {
         return None;
     }
     let mut state = global::lock();
-    if tick / GLOBAL_EVERY % 2 == 0 {
+    if (tick / GLOBAL_EVERY).is_multiple_of(2) {
         match state.pop() {
             None => state.pop_hog(),
             found => found,
@@ -102,7 +102,11 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
         }
         p.sampler.forget();
         timer::check(p);
-        let found = next_local(m).or_else(|| take_global(p)).or_else(take_hog).or_else(|| spin(m, p));
+        let found = next_local(m)
+            .or_else(|| take_global(p))
+            .or_else(|| poll(m, p))
+            .or_else(take_hog)
+            .or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);
@@ -124,13 +128,15 @@ fn take_global(p: &'static P) -> Option<&'static G> {
     let mut state = global::lock();
     let share = state.len() / PROCS.load(Ordering::Relaxed).max(1) as usize + 1;
     let share = share.min(owner.room() / 2);
-    let first = state.pop()?;
-    for _ in 1..share {
-        let Some(g) = state.pop() else { break };
+    state.pop_share(share, |g| {
         let fits = owner.try_put(std::ptr::from_ref(g).cast_mut());
         debug_assert!(fits, "room was checked");
-    }
-    Some(first)
+    })
+}
+
+/// One whose I/O is ready.
+fn poll(m: &'static M, p: &'static P) -> Option<&'static G> {
+    if poller::poll(p) { next_local(m) } else { None }
 }
 
 /// A goroutine whose last slice was used up. One at a time: each will want a P for long.
@@ -144,12 +150,10 @@ fn take_hog() -> Option<&'static G> {
 /// Steals, if not too many do so already.
 fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
     if !m.spinning.get() {
-        let busy = PROCS.load(Ordering::Relaxed).saturating_sub(IDLE_PS.load(Ordering::Relaxed));
-        if 2 * SPINNING.load(Ordering::Relaxed) >= busy {
+        if !SLEEP.try_spin(PROCS.load(Ordering::Relaxed)) {
             return None;
         }
         m.spinning.set(true);
-        SPINNING.fetch_add(1, Ordering::SeqCst);
         p.stats.spins.add(1);
     }
     steal::steal(m, p).or_else(|| {
@@ -160,14 +164,13 @@ fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
 
 /// A spinner that found work makes room for the next spinner: there may be more.
 fn stop_spinning_with_work(m: &'static M) {
-    if m.spinning.replace(false) {
-        SPINNING.fetch_sub(1, Ordering::SeqCst);
-        wake::wake_p();
+    if m.spinning.replace(false) && SLEEP.found_work() {
+        wake::wake_p_slow();
     }
 }
 
-/// Nothing to do: puts the P into the idle list. The last spinner looks at all queues once more after it
-/// stopped counting as a spinner, because whoever made work meanwhile saw it spin and woke nobody.
+/// Nothing to do: puts the P into the idle list, and then looks at all queues once more, because whoever made
+/// work meanwhile saw no idle P, or saw this M spin, and woke nobody.
 fn give_up_idle_p(m: &'static M, p: &'static P) {
     let state = global::lock();
     if !state.is_empty() || p.retired.load(Ordering::Relaxed) {
@@ -176,22 +179,20 @@ fn give_up_idle_p(m: &'static M, p: &'static P) {
     m.set_p(None);
     state.put_idle_p(p);
     drop(state);
-    if !m.spinning.replace(false) {
-        return;
-    }
-    SPINNING.fetch_sub(1, Ordering::SeqCst);
-    if work_anywhere()
-        && let Some(p) = global::lock().take_idle_p()
-    {
+    let was_spinning = m.spinning.replace(false);
+    if let Some(p) = SLEEP.gave_up_p(was_spinning, take_idle_p, work_anywhere) {
         m.set_p(Some(p));
         m.spinning.set(true);
-        SPINNING.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+pub(crate) fn take_idle_p() -> Option<&'static P> {
+    global::lock().take_idle_p()
 }
 
 /// Whether some queue holds a goroutine. All loads SeqCst; see README.md.
 pub(crate) fn work_anywhere() -> bool {
     global::queue_len() != 0
         || global::hogs_len() != 0
-        || (0..PROCS.load(Ordering::Relaxed) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
+        || (0..PROCS.load(Ordering::SeqCst) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
 }

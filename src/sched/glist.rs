@@ -24,15 +24,6 @@ impl GList {
         self.len.get()
     }
 
-    pub(crate) fn push_front(&self, g: &'static G) {
-        g.link.set(self.head.get());
-        if self.tail.get().is_null() {
-            self.tail.set(g);
-        }
-        self.head.set(g);
-        self.len.set(self.len.get() + 1);
-    }
-
     pub(crate) fn push_back(&self, g: &'static G) {
         g.link.set(ptr::null());
         match self.tail.get() {
@@ -63,28 +54,5 @@ impl GList {
             f(g);
             next = g.link.get();
         }
-    }
-
-    /// Moves all of `other` to the front of this list.
-    pub(crate) fn prepend(&self, other: &GList) {
-        other.append(self);
-        self.append(other);
-    }
-
-    /// Moves all of `other` to the end of this list.
-    pub(crate) fn append(&self, other: &GList) {
-        if other.head.get().is_null() {
-            return;
-        }
-        match self.tail.get() {
-            tail if tail.is_null() => self.head.set(other.head.get()),
-            // SAFETY: the tail is a G in this list, which we own.
-            tail => unsafe { (*tail).link.set(other.head.get()) },
-        }
-        self.tail.set(other.tail.get());
-        self.len.set(self.len.get() + other.len.get());
-        other.head.set(ptr::null());
-        other.tail.set(ptr::null());
-        other.len.set(0);
     }
 }

@@ -1,11 +1,9 @@
 //! What all Ms share: the global run queue, the idle Ps and Ms, and the counts of the sleep/wake protocol.
 //!
-//! `State` is behind one lock, as in Go. The counts beside it are read without the lock by whoever makes work
-//! (`wake.rs`) and by whoever is about to sleep (`find.rs`); README.md argues why no wake-up is lost.
+//! `State` is behind one lock, as in Go. The lengths of its queues and `SLEEP` are read without the lock by whoever
+//! makes work (`wake.rs`) and by whoever is about to sleep (`find.rs`); README.md argues why no wake-up is lost.
 
 use std::cell::Cell;
-
-use crossbeam_utils::CachePadded;
 
 use super::g::G;
 use super::glist::GList;
@@ -13,8 +11,9 @@ use super::lock::{Guard, Lock};
 use super::m::M;
 use super::p::{MAX_PROCS, P};
 use super::sampler::SampledQueue;
+use super::sleep::Sleep;
 use super::sysmon;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, CachePadded, Ordering};
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
@@ -46,10 +45,8 @@ static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
 /// Lengths of the two global queues. SeqCst where the sleep/wake protocol reads them.
 static QUEUE_LEN: AtomicU32 = AtomicU32::new(0);
 static HOGS_LEN: AtomicU32 = AtomicU32::new(0);
-/// Number of idle Ps.
-pub(crate) static IDLE_PS: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
-/// Number of spinning Ms, including one that the steward is starting.
-pub(crate) static SPINNING: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
+/// Who sleeps and who spins.
+pub(crate) static SLEEP: Sleep = Sleep::new(AtomicU32::new(0), AtomicU32::new(0));
 /// GOMAXPROCS.
 pub(crate) static PROCS: AtomicU32 = AtomicU32::new(0);
 /// One bit for each idle P: thieves skip those.
@@ -111,6 +108,19 @@ impl State {
         g
     }
 
+    /// Takes up to `count` at once: returns the first and gives the others to `each`, which puts them into a
+    /// run queue. The length is published last, so that whoever finds the global queue empty without the
+    /// lock finds them there.
+    pub(crate) fn pop_share(&mut self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
+        let first = self.queue.pop_front()?;
+        for _ in 1..count {
+            let Some(g) = self.queue.pop_front() else { break };
+            each(g);
+        }
+        self.publish_len();
+        Some(first)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
@@ -153,13 +163,17 @@ impl State {
         QUEUE_LEN.store(self.queue.len() as u32, Ordering::SeqCst);
     }
 
-    /// Gives up a P whose run queue is empty (P2).
+    /// Gives up a P whose run queue is empty (P2). Then, without the lock, look at all queues (S2).
     pub(crate) fn put_idle_p(&self, p: &'static P) {
         debug_assert!(p.runq.is_empty());
         p.link.set(self.idle_ps.get());
         self.idle_ps.set(Some(p));
         IDLE_MASK[p.id as usize / 64].fetch_or(1 << (p.id % 64), Ordering::Relaxed);
-        IDLE_PS.fetch_add(1, Ordering::SeqCst);
+        SLEEP.p_idle();
+    }
+
+    pub(crate) fn has_idle_p(&self) -> bool {
+        self.idle_ps.get().is_some()
     }
 
     pub(crate) fn take_idle_p(&self) -> Option<&'static P> {
@@ -186,7 +200,7 @@ impl State {
 
     fn no_longer_idle(&self, p: &P) {
         IDLE_MASK[p.id as usize / 64].fetch_and(!(1 << (p.id % 64)), Ordering::Relaxed);
-        IDLE_PS.fetch_sub(1, Ordering::SeqCst);
+        SLEEP.p_busy();
     }
 
     pub(crate) fn put_idle_m(&self, m: &'static M) {

@@ -199,7 +199,7 @@ impl M {
         x ^= x >> 7;
         x ^= x << 17;
         self.random.set(x);
-        ((x >> 32) * n as u64 >> 32) as usize
+        (((x >> 32) * n as u64) >> 32) as usize
     }
 }
 

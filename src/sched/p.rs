@@ -30,6 +30,8 @@ pub(crate) struct P {
     pub(crate) m: AtomicPtr<M>,
     /// Its M is in a blocking call: whoever swaps this to false owns the P.
     pub(crate) in_syscall: AtomicBool,
+    /// The CPU that its M ran on when it last stole: see `near.rs`.
+    pub(crate) cpu: AtomicU32,
     /// Counts entries into blocking calls.
     pub(crate) syscall_tick: AtomicU32,
     /// Raised by others: the running goroutine should let go at its next runtime call.
@@ -107,6 +109,7 @@ impl P {
             runq: CachePadded::new(RunQueue::new()),
             m: AtomicPtr::new(std::ptr::null_mut()),
             in_syscall: AtomicBool::new(false),
+            cpu: AtomicU32::new(0),
             syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),

@@ -35,13 +35,28 @@ pub(crate) fn park_goroutine_until(
         return park_goroutine(g, reason, object);
     }
     let timer = Timer::new(time_out, ptr::from_ref(wait).cast());
+    // SAFETY: timer and wait live here until the call has returned.
+    unsafe { park_with_timer(g, reason, object, &timer, when) };
+}
+
+/// As [`park_goroutine`], while `timer` runs, which fires at `when` and may ready the goroutine. Afterwards it is stopped.
+///
+/// # Safety
+/// The timer's data stays valid until this returns.
+pub(crate) unsafe fn park_with_timer(
+    g: &'static G,
+    reason: WaitReason,
+    object: usize,
+    timer: &Timer,
+    when: u64,
+) {
     let section = section::enter_as(g);
-    // SAFETY: the timer lives here until `stop` has returned.
-    unsafe { timer::start(&section, &timer, when) };
+    // SAFETY: the timer stays in place until `stop` has returned.
+    unsafe { timer::start(&section, timer, when) };
     drop(section);
     park_goroutine(g, reason, object);
     let section = section::enter_as(g);
-    timer::stop(&timer);
+    timer::stop(timer);
     drop(section);
 }
 
@@ -59,14 +74,8 @@ pub(crate) fn sleep_goroutine(g: &'static G, when: u64) {
     }
     let waiter = Waiter::current();
     let timer = Timer::new(end_of_sleep, ptr::from_ref(&waiter).cast());
-    let section = section::enter_as(g);
-    // SAFETY: the timer lives here until `stop` has returned.
-    unsafe { timer::start(&section, &timer, when) };
-    drop(section);
-    park_goroutine(g, WaitReason::Sleep, 0);
-    let section = section::enter_as(g);
-    timer::stop(&timer);
-    drop(section);
+    // SAFETY: timer and waiter live here until the call has returned.
+    unsafe { park_with_timer(g, WaitReason::Sleep, 0, &timer, when) };
 }
 
 unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {

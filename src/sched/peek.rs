@@ -24,13 +24,6 @@ macro_rules! peek {
                 self.0.store(value, Ordering::Relaxed);
             }
 
-            /// By the owner: not atomic.
-            #[inline(always)]
-            pub(crate) fn replace(&self, value: $value) -> $value {
-                let before = self.get();
-                self.set(value);
-                before
-            }
         }
     };
 }
@@ -47,6 +40,16 @@ peek!(
     /// A number.
     PeekU64, u64, AtomicU64
 );
+
+impl PeekBool {
+    /// By the owner: not atomic.
+    #[inline(always)]
+    pub(crate) fn replace(&self, value: bool) -> bool {
+        let before = self.get();
+        self.set(value);
+        before
+    }
+}
 
 /// A reference to something that lives for ever.
 pub(crate) struct PeekRef<T: 'static>(AtomicPtr<T>);
@@ -65,7 +68,8 @@ impl<T> PeekRef<T> {
 
     #[inline(always)]
     pub(crate) fn set(&self, value: Option<&'static T>) {
-        self.0.store(value.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut()), Ordering::Release);
+        self.0
+            .store(value.map_or(ptr::null_mut(), |value| ptr::from_ref(value).cast_mut()), Ordering::Release);
     }
 
     /// By the owner: not atomic.

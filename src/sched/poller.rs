@@ -7,8 +7,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::glist::GList;
-use super::global::{self, SPINNING};
+use super::global::{self, SLEEP};
 use super::m::M;
+use super::p::P;
+use super::status::Status;
 use super::wake;
 use crate::netpoll;
 use crate::sys::clock::nanotime;
@@ -32,8 +34,8 @@ pub(crate) fn wait(m: &'static M) {
     if timer::earliest() == NEVER && !netpoll::has_waiters() {
         return;
     }
-    // Acquire and Release: one poller after the other.
-    if BUSY.swap(true, Ordering::Acquire) {
+    // SeqCst: see `ensure`.
+    if BUSY.swap(true, Ordering::SeqCst) {
         // Its deadline may be later than a timer that was moved or that its P left behind.
         new_deadline(timer::earliest());
         return;
@@ -47,20 +49,65 @@ pub(crate) fn wait(m: &'static M) {
         netpoll::wait((until != NEVER).then(|| until - now), &ready);
     }
     UNTIL.store(0, Ordering::SeqCst);
-    BUSY.store(false, Ordering::Release);
+    BUSY.store(false, Ordering::SeqCst);
     take_p_for(m, &ready);
+}
+
+/// For an M with a P that has nothing in its queues: takes what is ready by now, unless another M waits for
+/// it. True: there is something in the queue.
+pub(crate) fn poll(p: &'static P) -> bool {
+    if !netpoll::has_waiters() || BUSY.load(Ordering::Relaxed) {
+        return false;
+    }
+    let ready = GList::new();
+    netpoll::wait(Some(0), &ready);
+    let some = ready.len() != 0;
+    wake::make_all_runnable_on(p, &ready);
+    some
+}
+
+/// As [`poll`], by sysmon.
+pub(crate) fn poll_without_p() {
+    if netpoll::has_waiters() && !BUSY.load(Ordering::Relaxed) {
+        let ready = GList::new();
+        netpoll::wait(Some(0), &ready);
+        make_runnable_anywhere(&ready);
+    }
+}
+
+/// Puts a list into the global queue.
+pub(crate) fn make_runnable_anywhere(ready: &GList) {
+    if ready.len() != 0 {
+        ready.for_each(|g| g.set_status(Status::Runnable));
+        global::lock().push_list(ready);
+        wake::wake_p();
+    }
+}
+
+/// A foreign thread is about to wait for I/O, or a P became idle without its M coming by here: if nobody polls, and no
+/// P is busy (whose M would before it stops), an M must start to.
+///
+/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks at `BUSY`,
+/// the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and stops
+/// spinning before it looks at the registrations and timers in `wait`. All of these are SeqCst, so one of the two sees
+/// the other. If `BUSY` was seen set, its M polls, or it left and passes by here again before it stops.
+pub(crate) fn ensure() {
+    if !BUSY.load(Ordering::SeqCst) && (netpoll::has_waiters() || timer::earliest() != NEVER) {
+        wake::wake_p();
+    }
 }
 
 /// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
 fn take_p_for(m: &'static M, ready: &GList) {
     let mut state = global::lock();
     let Some(p) = state.take_idle_p() else {
+        ready.for_each(|g| g.set_status(Status::Runnable));
         state.push_list(ready);
         return;
     };
     drop(state);
     m.set_p(Some(p));
     m.spinning.set(true);
-    SPINNING.fetch_add(1, Ordering::SeqCst);
+    SLEEP.spin();
     wake::make_all_runnable_on(p, ready);
 }

@@ -17,7 +17,7 @@ use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
-use super::{ask, global, steward};
+use super::{ask, global, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
 
@@ -147,6 +147,8 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     p.answer_preempt();
     receiver.next_p.set(Some(p));
     receiver.note.set();
+    // The receiver may go on with another goroutine.
+    wake::wake_p();
     Some(bound)
 }
 

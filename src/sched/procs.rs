@@ -5,7 +5,7 @@
 //! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
 //! number of goroutines run at once. No other P stops.
 
-use super::global::{self, PROCS};
+use super::global::{self, PROCS, SLEEP};
 use super::lock::Lock;
 use super::m::M;
 use super::p::{self, MAX_PROCS, P};
@@ -73,7 +73,7 @@ fn grow(before: usize, wanted: usize) {
         drop(section);
     }
     let section = super::section::enter();
-    if find::work_anywhere() {
+    if SLEEP.work_waits(find::work_anywhere) {
         wake::wake_p();
     }
     drop(section);
@@ -108,9 +108,9 @@ fn shrink(before: usize, wanted: usize) {
 pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
     m.set_p(None);
     if m.spinning.replace(false) {
-        global::SPINNING.fetch_sub(1, Ordering::SeqCst);
+        SLEEP.give_back();
     }
-    leave(p);
+    leave(p); // wakes whoever is needed (S2)
 }
 
 /// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the wait of `shrink`.

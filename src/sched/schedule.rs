@@ -78,8 +78,9 @@ pub(crate) fn switch_away(g: &'static G, why: Switch) {
         }
         next => {
             if let Some(next) = next {
-                // Bound to another M: g0 will take it from there.
+                // Bound to another M: g0 will take it from there, and give its P away with what is in its queue.
                 wake::put_next(owned_p(m), next);
+                wake::wake_p();
             }
             m.why.set(why);
             // SAFETY: g0 waits in `run_until_idle`.
@@ -98,7 +99,7 @@ pub(crate) fn finish_switch(m: &'static M) {
                 let p = owned_p(m);
                 p.stats.yields.add(1);
                 stopped.set_status(Status::Runnable);
-                wake::put_last(p, stopped);
+                wake::put_back(p, stopped);
             }
             why => finish_others(m, stopped, why),
         }
@@ -136,6 +137,8 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             owned_p(m).stats.preempted.add(1);
             g.set_status(Status::Runnable);
             global::lock().push_hog(g);
+            // This M may go on with another goroutine.
+            wake::wake_p();
         }
         Switch::NeedP => {
             let mut state = global::lock();

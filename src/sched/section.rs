@@ -42,7 +42,7 @@ pub(crate) fn current_p() -> Option<usize> {
 /// Whether somebody else may be running while the caller spins, and nobody is kept waiting by it.
 pub(crate) fn others_run() -> bool {
     match current().and_then(|g| g.m().p()) {
-        Some(p) => super::procs::get() > 1 && p.runq.len() == 0,
+        Some(p) => super::procs::get() > 1 && p.runq.is_empty(),
         None => true,
     }
 }

@@ -305,8 +305,7 @@ fn look_at_owned(g: &'static G) -> Raw {
     // SAFETY: it is runnable and ours: it does not run. Its M, if a signal stopped it, waits in the handler.
     unsafe {
         raw.take_name();
-        let interrupted =
-            g.locked_m.get().map_or(ptr::null_mut(), |m| m.interrupted.load(Ordering::Relaxed));
+        let interrupted = g.locked_m.get().map_or(ptr::null_mut(), |m| m.interrupted.load(Ordering::Relaxed));
         if raw.status == Status::Preempted && !interrupted.is_null() {
             unwind::stopped(&ask::interrupted(interrupted), stack_of(g), &mut raw.frames);
         } else {

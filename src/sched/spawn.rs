@@ -171,7 +171,8 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
             section::mark_block(g);
         }
     }
-    let locked = g.lock_count.replace(0) != 0;
+    let locked = g.lock_count.get() != 0;
+    g.lock_count.set(0);
     g.locked_m.set(None);
     let p = match m.p() {
         Some(p) => p,

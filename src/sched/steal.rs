@@ -5,6 +5,7 @@ use std::ptr;
 use super::g::G;
 use super::global::{self, PROCS};
 use super::m::M;
+use super::near::Distances;
 use super::p::{self, P};
 use super::runq::BATCH;
 use crate::atomic::Ordering;
@@ -21,6 +22,7 @@ const NEXT_GRACE_NANOS: u64 = 3_000;
 /// caller's own queue.
 pub(crate) fn steal(m: &'static M, own: &'static P) -> Option<&'static G> {
     let procs = PROCS.load(Ordering::Relaxed) as usize;
+    let distances = Distances::from(own);
     for round in 0..ROUNDS {
         let last = round == ROUNDS - 1;
         for id in random_order(m, procs) {
@@ -28,6 +30,7 @@ pub(crate) fn steal(m: &'static M, own: &'static P) -> Option<&'static G> {
                 continue;
             }
             if let Some(victim) = p::get(id)
+                && distances.within_reach(victim, round)
                 && let Some(g) = steal_from(own, victim, last)
             {
                 return Some(g);

@@ -1,18 +1,18 @@
 //! The steward: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
 //! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
 //!
-//! At most one start is under way. It carries a spinner's token (it counts in `SPINNING`), so while it lasts
+//! At most one start is under way. It carries a spinner's token (it counts in `SLEEP`), so while it lasts
 //! nobody else asks for one, and the new M looks at all queues before it gives the token up: the request cannot be
 //! lost.
 //!
-//! It also does what has time: about once a second while goroutines run, and once more after they stopped, it trims
+//! It also does what has time: about once a second while goroutines run, and twice more after they stopped, it trims
 //! stacks and looks whether the CPU quota changed.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use super::deadlock::{self, Finding};
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::{find, procs, quit, schedtrace, schedule, section, wake};
@@ -37,7 +37,7 @@ const G0_STACK: usize = 128 << 10;
 /// When the kernel refuses a thread, try again after this long, as long as work waits.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Asks for a new M. The caller's token in `SPINNING` passes to it.
+/// Asks for a new M. The caller's token in `SLEEP` passes to it.
 pub(crate) fn start_spinning_m() {
     START_M.store(true, Ordering::Release);
     WAKE.set();
@@ -58,7 +58,7 @@ pub(crate) fn request_pass() {
 
 /// Everything is idle: asks whether it is a deadlock.
 pub(crate) fn request_deadlock_check() {
-    if !CHECK_WANTED.swap(true, Ordering::Relaxed) {
+    if !CHECK_WANTED.swap(true, Ordering::SeqCst) {
         WAKE.set();
     }
 }
@@ -77,20 +77,26 @@ pub(crate) fn limit_threads(max: Option<usize>) {
 
 /// Looks for deadlocks when asked to.
 struct Detective {
+    /// A request was seen and not answered yet: further ones need not wake us.
+    asked: bool,
     /// When to look, and for which time.
     next: Option<(Instant, usize)>,
 }
 
 impl Detective {
     fn serve(&mut self) {
-        if CHECK_WANTED.swap(false, Ordering::Relaxed) {
-            self.next = Some((Instant::now() + deadlock::LOOKS[0], 0));
+        if !self.asked && CHECK_WANTED.load(Ordering::Relaxed) {
+            self.asked = true;
+            let at = Instant::now() + deadlock::first_look();
+            self.next = Some((self.next.map_or(at, |(before, _)| at.min(before)), 0));
         }
         let Some((at, times)) = self.next else { return };
         if Instant::now() < at {
             return;
         }
-        self.next = None;
+        *self = Detective { asked: false, next: None };
+        // SeqCst: who asks from now on wakes us again; who asked before is asleep or will be seen awake.
+        CHECK_WANTED.swap(false, Ordering::SeqCst);
         match deadlock::look() {
             Finding::Alive => {}
             Finding::Stranger => {
@@ -132,7 +138,7 @@ impl Trace {
 pub(crate) fn run(mut trace: Option<Trace>) {
     deadlock::register_own_thread(1);
     let mut starter = Starter { retry: None };
-    let mut detective = Detective { next: None };
+    let mut detective = Detective { asked: false, next: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {
@@ -151,8 +157,8 @@ pub(crate) fn run(mut trace: Option<Trace>) {
             pass = Some(Instant::now() + PASS_EVERY);
         }
         if pass.is_some_and(|at| at <= Instant::now()) {
-            pass = None;
-            PASS_WANTED.store(false, Ordering::Relaxed);
+            // One more when nothing has run since: what parked after the pass before is old enough only then.
+            pass = PASS_WANTED.swap(false, Ordering::Relaxed).then(|| Instant::now() + PASS_EVERY);
             // With many goroutines this takes a while; threads are wanted now.
             trim::pass(|| starter.serve());
             quota.look();
@@ -176,18 +182,18 @@ impl Starter {
             self.start();
         } else if self.retry.is_some_and(|at| at <= Instant::now()) {
             self.retry = None;
-            let wanted = find::work_anywhere() && IDLE_PS.load(Ordering::SeqCst) != 0;
-            if wanted && SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                self.start();
+            // An M may have become idle meanwhile; if not, this asks us again.
+            if SLEEP.work_waits(find::work_anywhere) {
+                wake::wake_p();
             }
         }
     }
 
-    /// If that fails, the token is given up: the Ms that exist carry on.
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
     fn start(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
-            SPINNING.fetch_sub(1, Ordering::SeqCst);
+            SLEEP.give_back();
             self.retry = Some(Instant::now() + RETRY);
         }
     }
@@ -227,13 +233,9 @@ fn main(m: &'static M, role: Role) {
     m.in_runtime.set(1);
     let _signal_stack = signal::prepare_thread();
     if role == Role::Spinner {
-        let p = global::lock().take_idle_p();
+        let p = SLEEP.p_for_spinner(find::take_idle_p, find::work_anywhere);
         m.set_p(p);
-        if p.is_some() {
-            m.spinning.set(true);
-        } else {
-            wake::stop_spinning_without_p();
-        }
+        m.spinning.set(p.is_some());
     }
     schedule::run(m);
     // Release: the next thread that takes this M sees it as we left it.

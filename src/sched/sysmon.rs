@@ -8,7 +8,8 @@
 //! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
 //!   waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
 //! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
-//! - fires timers that no P has time for.
+//! - fires timers that no P has time for;
+//! - polls for I/O if nobody did for 10 ms.
 //!
 //! It never allocates and takes no lock that user code may hold.
 
@@ -17,12 +18,12 @@ use std::time::{Duration, Instant};
 
 use super::detach::detach;
 use super::glist::GList;
-use super::global::{self, IDLE_PS, PROCS, SPINNING};
+use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::status::Status;
-use super::{deadlock, preempt, procs, steward, wake};
+use super::{deadlock, poller, preempt, procs, steward, wake};
+use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
@@ -46,6 +47,8 @@ const BLOCKED_MAX: u64 = 20 * MILLI;
 /// A time slice, and a shorter one when somebody urgent waits.
 const SLICE: u64 = 10 * MILLI;
 const SLICE_URGENT: u64 = MILLI;
+/// If nobody polled for I/O for so long, nobody has time to.
+const UNPOLLED: u64 = 10 * MILLI;
 /// A timer that is overdue by this much has no P that looks after it.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
 
@@ -80,13 +83,15 @@ struct Seen {
 struct Sysmon {
     seen: Box<[Seen; MAX_PROCS]>,
     pause: u64,
+    /// The number of polls at an earlier look, and when that was.
+    polls: (usize, u64),
 }
 
 /// The thread.
 pub(crate) fn run() {
     let _stack = signal::prepare_thread();
     deadlock::register_own_thread(0);
-    let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE };
+    let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, polls: (0, 0) };
     loop {
         if all_idle() {
             sysmon.sleep_for_good();
@@ -98,7 +103,7 @@ pub(crate) fn run() {
 }
 
 fn all_idle() -> bool {
-    IDLE_PS.load(Ordering::SeqCst) >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
+    SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
 }
 
 /// A goroutine that was detached from its P and may be computing by now.
@@ -123,7 +128,7 @@ fn waiting() -> Waiting {
     Waiting {
         urgent,
         any: urgent || global::hogs_len() != 0 || local(),
-        unattended: IDLE_PS.load(Ordering::Relaxed) == 0 && SPINNING.load(Ordering::Relaxed) == 0,
+        unattended: SLEEP.idle() == 0 && SLEEP.spinning() == 0,
     }
 }
 
@@ -142,6 +147,7 @@ impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
         fire_overdue_timers(now);
+        self.poll(now);
         let waiting = waiting();
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
@@ -162,6 +168,15 @@ impl Sysmon {
         self.look_at_detached();
         steward::request_pass();
         self.choose_pause(now, waiting, acted);
+    }
+
+    fn poll(&mut self, now: u64) {
+        let polls = netpoll::polls();
+        if polls != self.polls.0 {
+            self.polls = (polls, now);
+        } else if now - self.polls.1 >= UNPOLLED {
+            poller::poll_without_p();
+        }
     }
 
     /// True if something was done about this P.
@@ -218,7 +233,7 @@ impl Sysmon {
     }
 
     fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool) {
-        let busy = IDLE_PS.load(Ordering::Relaxed) == 0;
+        let busy = SLEEP.idle() == 0;
         let longest = if waiting.any {
             PAUSE_WAITING
         } else if busy {
@@ -272,15 +287,5 @@ fn fire_overdue_timers(now: u64) {
     for p in p::all() {
         timer::run_due(p, now, &ready);
     }
-    if ready.len() != 0 {
-        let mut state = global::lock();
-        mark_runnable(&ready);
-        state.push_list(&ready);
-        drop(state);
-        wake::wake_p();
-    }
-}
-
-fn mark_runnable(list: &GList) {
-    list.for_each(|g| g.set_status(Status::Runnable));
+    poller::make_runnable_anywhere(&ready);
 }

@@ -111,6 +111,12 @@ fn park_until(reason: WaitReason, object: usize, deadline: Instant, wait: &Wait)
     }
 }
 
+/// For a foreign thread: waits for its `ready`, but gives up at `deadline`. False: it gave up, and the caller must see
+/// to it that no `ready` comes any more, or wait for it.
+pub(crate) fn park_thread_until(deadline: Option<Instant>) -> bool {
+    foreign::own().note.wait_until(deadline)
+}
+
 /// The claim of a wait that nobody has ended yet.
 pub(crate) const UNCLAIMED: usize = 0;
 /// The claim of a deadline.

@@ -8,8 +8,10 @@ use std::ptr;
 use super::find;
 use super::g::G;
 use super::glist::GList;
-use super::global::{self, IDLE_PS, SPINNING};
+use super::global::{self, SLEEP};
+use super::m::M;
 use super::p::P;
+use super::poller;
 use super::procs;
 use super::runq::BATCH;
 use super::section;
@@ -92,6 +94,8 @@ fn overflow(p: &'static P, g: &'static G) {
             p.stats.overflows.add(1);
             // SAFETY: the queue holds pointers to Gs only, and these are ours now.
             unsafe { global::lock().push_batch(&batch[..=count]) };
+            // On the way between the queues nobody could see them.
+            wake_p();
             return;
         }
         if owner.try_put(ptr::from_ref(g).cast_mut()) {
@@ -100,52 +104,68 @@ fn overflow(p: &'static P, g: &'static G) {
     }
 }
 
-/// Wakes an M for an idle P, unless somebody spins already. The work is in its queue.
+/// As [`put_last`], for a goroutine that stopped while another took its place on the P: in between nobody could see
+/// it, so somebody may have to be woken.
 #[inline]
-pub(crate) fn wake_p() {
-    // SeqCst: after the SeqCst put of the work, before the sleeper's check of the queues (README.md).
-    if IDLE_PS.load(Ordering::SeqCst) != 0 && SPINNING.load(Ordering::SeqCst) == 0 {
-        wake_p_slow();
-    }
-}
-
-/// Gives up the right to spin without having looked for work, because there was no idle P. A P may have become idle
-/// since, and its last owner may have relied on this spinner: so look once more.
-pub(crate) fn stop_spinning_without_p() {
-    SPINNING.fetch_sub(1, Ordering::SeqCst);
-    if IDLE_PS.load(Ordering::SeqCst) != 0 && find::work_anywhere() {
+pub(crate) fn put_back(p: &'static P, g: &'static G) {
+    put_last(p, g);
+    if SLEEP.some_p_idle() {
+        fence(Ordering::SeqCst);
         wake_p();
     }
 }
 
+/// Wakes an M for an idle P, unless somebody spins already. The work is in its queue.
+#[inline]
+pub(crate) fn wake_p() {
+    if SLEEP.should_wake() {
+        wake_p_slow();
+    }
+}
+
+/// `SLEEP` said that somebody should be woken.
 #[cold]
-fn wake_p_slow() {
-    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+pub(super) fn wake_p_slow() {
+    if !SLEEP.claim() {
         return;
     }
-    let mut state = global::lock();
-    let Some(p) = state.take_idle_p() else {
-        drop(state);
-        stop_spinning_without_p();
-        return;
-    };
-    let Some(m) = state.take_idle_m() else {
-        let waited_for = state.pop_waited_for();
-        if waited_for.is_none() {
-            state.put_idle_p(p);
+    match SLEEP.p_for_spinner(take_crew, find::work_anywhere) {
+        Some(Crew::Idle(m, p)) => {
+            m.spinning.set(true);
+            m.next_p.set(Some(p));
+            m.note.set();
         }
-        drop(state);
-        if let Some(g) = waited_for {
+        Some(Crew::Starting) => steward::start_spinning_m(),
+        Some(Crew::WaitedFor(p, g)) => {
             give_to_its_m(p, g);
+            steward::start_spinning_m();
         }
-        // The new M inherits our right to spin, and looks for an idle P itself.
-        steward::start_spinning_m();
-        return;
-    };
-    drop(state);
-    m.spinning.set(true);
-    m.next_p.set(Some(p));
-    m.note.set();
+        None => {}
+    }
+}
+
+/// Who takes over the token, because a P is idle.
+enum Crew {
+    /// An idle M, which gets the P.
+    Idle(&'static M, &'static P),
+    /// A new M: it will look for an idle P itself.
+    Starting,
+    /// A new M too; and the P goes to a goroutine that needs no other M than its own.
+    WaitedFor(&'static P, &'static G),
+}
+
+fn take_crew() -> Option<Crew> {
+    let mut state = global::lock();
+    if !state.has_idle_p() {
+        return None;
+    }
+    if let Some(m) = state.take_idle_m() {
+        return state.take_idle_p().map(|p| Crew::Idle(m, p));
+    }
+    match state.pop_waited_for() {
+        Some(g) => state.take_idle_p().map(|p| Crew::WaitedFor(p, g)),
+        None => Some(Crew::Starting),
+    }
 }
 
 /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
@@ -167,9 +187,10 @@ pub(crate) fn hand_off_p(p: &'static P) {
     }
     state.put_idle_p(p);
     drop(state);
-    // Work may have come while the P was neither idle nor looking.
-    if global::queue_len() + global::hogs_len() != 0 {
+    if SLEEP.work_waits(find::work_anywhere) {
         wake_p();
+    } else {
+        poller::ensure();
     }
 }
 
@@ -187,13 +208,11 @@ fn give_to_somebody(p: &'static P) -> bool {
     }
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
-    // It may be the very goroutine that was just stopped, and the only M there is: then the next hand-off needs another.
-    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-        steward::start_spinning_m();
-    }
+    // Whoever else is runnable needs an M that can be spared the next time.
+    steward::start_spare_m();
     give_to_its_m(p, g);
     // For the next time: a goroutine that just gave its P up got it back.
-    if SPINNING.compare_exchange(0, 1, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+    if SLEEP.claim() {
         steward::start_spinning_m();
     }
     true

@@ -25,8 +25,6 @@ pub(crate) fn update_clock() {
     PASS.store(nanotime(), Ordering::Relaxed);
 }
 
-/// Stacks trimmed so far and the bytes that were given back, for the statistics.
-static TRIMMED_STACKS: AtomicU64 = AtomicU64::new(0);
 static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Dead slots are unavailable while they are trimmed: take few at a time.
@@ -46,11 +44,6 @@ pub(crate) fn pass(mut between: impl FnMut()) {
             shrink_parked(g);
         }
     });
-}
-
-/// How many stacks were trimmed so far.
-pub(crate) fn trimmed_stacks() -> u64 {
-    TRIMMED_STACKS.load(Ordering::Relaxed)
 }
 
 /// How many bytes were given back so far, touched or not.
@@ -79,8 +72,12 @@ fn shrink_parked(g: &'static G) {
     if !g.park.hold() {
         return;
     }
-    if !g.shrunk.replace(true) {
-        discard_below(g, g.context.get());
+    // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
+    // is in use.
+    let stack_pointer = g.context.get();
+    let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
+    if on_own_stack && !g.shrunk.replace(true) {
+        discard_below(g, stack_pointer);
     }
     if g.park.release() {
         wake::make_runnable(g);
@@ -94,7 +91,6 @@ fn discard_below(g: &'static G, address: usize) {
     if end > start {
         // SAFETY: we own the goroutine; below its stack pointer nothing is live, and the guard page is left out.
         unsafe { mem::discard(start, end - start) };
-        TRIMMED_STACKS.fetch_add(1, Ordering::Relaxed);
         TRIMMED_BYTES.fetch_add((end - start) as u64, Ordering::Relaxed);
     }
 }

@@ -58,8 +58,8 @@ pub use self::once::Once;
 pub use self::once_lock::OnceLock;
 pub use self::pool::Pool;
 pub use self::raw_mutex::RawMutex;
-pub(crate) use self::rwlock::Holders;
 pub use self::raw_rwlock::RawRwLock;
+pub(crate) use self::rwlock::Holders;
 pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard,

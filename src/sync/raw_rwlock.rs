@@ -50,7 +50,7 @@ use super::holder::Holder;
 use super::patience::{self, Patience};
 use super::spin::Spin;
 use super::waitq::{GRANTED, Node, Queue, RETRY};
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 
@@ -152,9 +152,11 @@ impl RawRwLock {
 
     /// Whether a reader that could enter should let a queued writer go first.
     fn should_wait(&self, blocked_by: u64, state: u64) -> bool {
-        blocked_by & STARVING != 0
-            && state & WRITER_QUEUED != 0
-            && patience::is_overdue(self.writer_since.load(Ordering::Relaxed))
+        blocked_by & STARVING != 0 && state & WRITER_QUEUED != 0 && {
+            // Pairs with the Release that set WRITER_QUEUED: the stamp is not that of an earlier wait.
+            fence(Ordering::Acquire);
+            patience::is_overdue(self.writer_since.load(Ordering::Relaxed))
+        }
     }
 
     #[inline]
@@ -348,22 +350,28 @@ impl RawRwLock {
         }
     }
 
+    /// Under the queues' lock, before WRITER_QUEUED is set (a Release, so that a reader who sees it sees the stamp):
+    /// from now on the first writer waits.
+    fn stamp_first_writer(&self, state: u64) {
+        if state & WRITER_QUEUED == 0 {
+            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+        }
+    }
+
     /// Queues a writer, giving up `mine` (WOKEN, if the caller has it). False if the lock has become free.
     fn enqueue_writer(&self, node: &Node, mine: u64, starving: u64, front: bool) -> bool {
         let mut queues = self.queues.lock();
         let mut state = self.state.load(Ordering::Relaxed);
+        self.stamp_first_writer(state);
         loop {
             if is_free(state) {
                 return false;
             }
             let queued = ((state | WRITER_QUEUED) & !mine) | starving;
-            match self.state.compare_exchange_weak(state, queued, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(state, queued, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => state = now,
             }
-        }
-        if state & WRITER_QUEUED == 0 {
-            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
         }
         // SAFETY: the node stays until it was granted, woken, or has left by `leave`.
         unsafe {
@@ -417,17 +425,15 @@ impl RawRwLock {
         let node = Node::new(TO_UPGRADE);
         let mut queues = self.queues.lock();
         let mut state = self.state.load(Ordering::Relaxed);
+        self.stamp_first_writer(state);
         loop {
             let blocked = readers(state) != 0;
             let next = if blocked { state | QUEUED } else { state - UPGRADABLE + WRITER };
-            match self.state.compare_exchange_weak(state, next, Ordering::Acquire, Ordering::Relaxed) {
+            match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) if blocked => break,
                 Ok(_) => return true,
                 Err(now) => state = now,
             }
-        }
-        if state & WRITER_QUEUED == 0 {
-            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
         }
         // SAFETY: the node stays until it was granted, or has left by `leave`.
         unsafe { queues.upgraders.push_front(&node) };

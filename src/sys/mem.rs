@@ -72,7 +72,7 @@ pub(crate) fn guards_cost_mappings() -> bool {
     GUARD_BY_MPROTECT.load(Ordering::Relaxed)
 }
 
-/// Makes [`guard`] use mprotect from now on, as on a kernel before 6.13.
+/// Makes [`guard`] use mprotect from now on, as on a kernel before 6.13 (`GORT_GUARD=mprotect`).
 pub(crate) fn guard_by_mprotect() {
     GUARD_BY_MPROTECT.store(true, Ordering::Relaxed);
 }

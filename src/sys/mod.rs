@@ -10,9 +10,11 @@ pub(crate) mod cgroup;
 pub(crate) mod clock;
 pub(crate) mod cpus;
 pub(crate) mod env;
+pub(crate) mod epoll;
 pub(crate) mod facts;
 #[cfg(test)]
 mod fake;
+pub(crate) mod fd;
 pub(crate) mod futex;
 pub(crate) mod mem;
 pub(crate) mod membarrier;

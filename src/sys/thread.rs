@@ -12,6 +12,14 @@ pub(crate) fn tid() -> u32 {
     (unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) }) as u32
 }
 
+/// The CPU that the calling thread runs on. By system call: glibc's short cut reads thread-locals.
+pub(crate) fn cpu() -> usize {
+    let mut cpu = 0u32;
+    // SAFETY: the kernel writes one word.
+    unsafe { syscall6(libc::SYS_getcpu, &raw mut cpu as usize, 0, 0, 0, 0, 0) };
+    cpu as usize
+}
+
 /// Nanoseconds of CPU time that the thread `tid` of this process has used.
 pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
     // How the kernel names the CPU clock of a thread (scheduler clock, one thread).

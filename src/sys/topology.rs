@@ -89,6 +89,13 @@ impl Topology {
         }
     }
 
+    /// Whether some CPUs are nearer to each other than others.
+    pub(crate) fn is_uneven(&self) -> bool {
+        let online =
+            || self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_some()).map(|(number, _)| number);
+        online().next().is_some_and(|first| online().any(|other| self.distance(first, other) != 0))
+    }
+
     /// The nodes that have CPUs, ordered by number.
     pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -102,9 +102,17 @@ pub(super) fn find() -> Result<Layout, String> {
     register::init();
     let functions = Functions {
         // SAFETY: these are the types of the functions of these names in glibc.
-        allocate: unsafe { std::mem::transmute::<usize, _>(symbol(c"_dl_allocate_tls")?) },
+        allocate: unsafe {
+            std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(symbol(
+                c"_dl_allocate_tls",
+            )?)
+        },
         // SAFETY: as above.
-        deallocate: unsafe { std::mem::transmute::<usize, _>(symbol(c"_dl_deallocate_tls")?) },
+        deallocate: unsafe {
+            std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
+                c"_dl_deallocate_tls",
+            )?)
+        },
         // SAFETY: as above.
         call_destructors: unsafe {
             std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?)
@@ -307,7 +315,9 @@ fn probe(size_of_pthread: usize, resolver_symbol: isize, key_data: &KeyData) -> 
     let mut stack = vec![0u8; STACK + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
     // SAFETY: the type of the function of that name in glibc.
-    let h_errno_location = unsafe { std::mem::transmute::<usize, _>(symbol(c"__h_errno_location")?) };
+    let h_errno_location = unsafe {
+        std::mem::transmute::<usize, unsafe extern "C" fn() -> *mut i32>(symbol(c"__h_errno_location")?)
+    };
     let mut input = ProbeInput {
         h_errno_location,
         key_data: *key_data,

@@ -26,4 +26,9 @@ mod pristine;
 mod register;
 
 pub(crate) use check::run as self_check;
+
+/// What [`self_check`] found out, or would.
+pub(crate) fn self_check_result() -> Result<(), String> {
+    block::layout().map(drop).map_err(str::to_string)
+}
 pub(crate) use register::{current, switch_to};

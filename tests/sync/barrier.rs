@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gort::sync::Barrier;
 
-use super::scope;
+use super::{scope, test};
 
 #[test]
 fn nobody_passes_before_all_have_come_and_one_leads() {

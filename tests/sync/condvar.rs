@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::{Condvar, Mutex};
 
-use super::{scope, spawn};
+use super::{scope, spawn, test};
 use crate::support::eventually;
 
 #[test]

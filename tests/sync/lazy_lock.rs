@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gort::sync::LazyLock;
 
-use super::scope;
+use super::{scope, test};
 use crate::support::panic_message;
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::{Mutex, MutexGuard};
 
-use super::{scope, sleep, spawn, yield_now};
+use super::{scope, sleep, spawn, test, yield_now};
 use crate::support::{LONG, eventually, panic_message};
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gort::sync::OnceLock;
 
-use super::scope;
+use super::{scope, test};
 
 #[test]
 fn it_is_set_once() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gort::sync::{Mutex, Pool};
 
-use super::scope;
+use super::{scope, test};
 
 #[test]
 fn what_was_put_comes_back() {

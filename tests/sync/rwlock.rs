@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
-use super::{scope, sleep, spawn, yield_now};
+use super::{scope, sleep, spawn, test, yield_now};
 use crate::support::{LONG, eventually, panic_message};
 
 #[test]
@@ -185,7 +185,7 @@ fn upgradable_readers_share_with_readers_only() {
     let upgradable = RwLockUpgradableReadGuard::try_upgrade_for(upgradable, Duration::from_micros(100))
         .expect_err("somebody still reads");
     drop(reading);
-    let mut writing = RwLockUpgradableReadGuard::try_upgrade(upgradable).ok().expect("alone now");
+    let mut writing = RwLockUpgradableReadGuard::try_upgrade(upgradable).expect("alone now");
     *writing = 2;
     assert!(lock.try_read().is_none());
     let upgradable = RwLockWriteGuard::downgrade_to_upgradable(writing);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::{Semaphore, TooManyPermits};
 
-use super::{scope, sleep, spawn};
+use super::{scope, sleep, spawn, test};
 use crate::support::{LONG, eventually, panic_message};
 
 #[test]

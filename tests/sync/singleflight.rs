@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gort::sync::{Barrier, SingleFlight};
 
-use super::scope;
+use super::{scope, test};
 use crate::support::eventually;
 
 #[test]

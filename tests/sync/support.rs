@@ -11,7 +11,7 @@ pub(crate) fn eventually(mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < LONG, "the condition never came true");
-        std::thread::yield_now();
+        gort::yield_now();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everybody is a plain OS thread.
 
+pub(crate) use std::prelude::v1::test;
 pub(crate) use std::thread::{scope, sleep, spawn, yield_now};
 
 #[path = "barrier.rs"]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gort::sync::WaitGroup;
 
-use super::{scope, spawn};
+use super::{scope, spawn, test};
 use crate::support::panic_message;
 
 #[test]

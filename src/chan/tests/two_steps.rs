@@ -1,5 +1,7 @@
 //! Sends of selects: chosen first, completed later, or never.
 
+#![allow(clippy::diverging_sub_expression, reason = "what is tested is that a message may panic")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -8,7 +8,6 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gort::chan::{
@@ -16,10 +15,7 @@ use gort::chan::{
     TrySendError, bounded, never, select, unbounded,
 };
 
-/// How these tests start what runs at the same time.
-fn go<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    std::thread::spawn(f)
-}
+use super::{go, test};
 
 /// Long enough to see that an operation waits. Nobody is there to end its wait, so it cannot be too short.
 const MOMENT: Duration = Duration::from_millis(2);
@@ -30,7 +26,7 @@ fn nil_sender() -> (Sender<i32>, Receiver<i32>) {
 }
 
 mod select3 {
-    use super::*;
+    use super::{test, *};
 
     #[test]
     fn a_nil_channel_blocks_and_is_never_selected() {
@@ -106,7 +102,7 @@ mod select3 {
 }
 
 mod closedchan {
-    use super::*;
+    use super::{test, *};
 
     /// A way to receive: the message, or that there is none and never will be. Never `None` here: that would mean
     /// that the channel is not ready.
@@ -237,7 +233,7 @@ mod closedchan {
 }
 
 mod chanbarrier_test {
-    use super::*;
+    use super::{test, *};
 
     /// A request is answered by a goroutine of its own, through a channel of its own; the answer is on the heap.
     fn request(answer: usize, with_select: bool) -> Box<[usize; 4]> {
@@ -285,7 +281,7 @@ mod chanbarrier_test {
 }
 
 mod race_chan_test {
-    use super::*;
+    use super::{test, *};
 
     /// A variable without any synchronisation of its own. What orders its uses are the channels of each test; a
     /// race detector (ThreadSanitizer) sees it if they do not.

@@ -1,0 +1,15 @@
+//! The models. Each function checks one property and panics when an execution breaks it.
+
+pub mod join;
+pub mod park;
+pub mod runq;
+pub mod sleep;
+mod world;
+
+/// Checks every execution; with a bound, those with at most so many preemptions: for models whose whole space is
+/// too large.
+fn check(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.check(model);
+}

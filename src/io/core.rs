@@ -1,0 +1,169 @@
+//! A descriptor that the poller knows, around a std type.
+//!
+//! The inner `T` has O_NONBLOCK set, so its own methods are the attempts that `gate.rs` makes. What the user may see of
+//! blocking (timeouts, deadlines, set_nonblocking) happens there. A descriptor that the poller refuses blocks as
+//! the user left it.
+
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+pub(crate) use super::gate::Patience;
+use super::gate::{Gate, Shared};
+use crate::netpoll::{Direction, Registration};
+use crate::sys::fd;
+
+pub(crate) struct Io<T: AsFd> {
+    inner: ManuallyDrop<T>,
+    gate: ManuallyDrop<Gate>,
+}
+
+/// How a descriptor comes here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It was made with O_NONBLOCK, for us.
+    Nonblocking,
+    /// It was made blocking, for us.
+    Blocking,
+    /// It is the user's.
+    Somehow,
+}
+
+impl<T: AsFd> Io<T> {
+    /// Takes over a descriptor. Never fails: one that cannot be polled blocks its thread.
+    pub(crate) fn new(inner: T, found: Found) -> Io<T> {
+        let nonblocking = found == Found::Somehow && fd::is_nonblocking(inner.as_fd()).unwrap_or(false);
+        let is_set = nonblocking || found == Found::Nonblocking;
+        let registration = Registration::new(inner.as_fd()).ok().and_then(|registration| {
+            if !is_set && fd::set_nonblocking(inner.as_fd(), true).is_err() {
+                registration.deregister(inner.as_fd());
+                return None;
+            }
+            Some(registration)
+        });
+        if registration.is_none() && found == Found::Nonblocking {
+            let _it_blocks_or_fails = fd::set_nonblocking(inner.as_fd(), false);
+        }
+        Io::assemble(inner, Gate::new(registration, Shared::new(nonblocking)))
+    }
+
+    fn assemble(inner: T, gate: Gate) -> Io<T> {
+        Io { inner: ManuallyDrop::new(inner), gate: ManuallyDrop::new(gate) }
+    }
+
+    /// A handle for a duplicate of the descriptor, with the same timeouts and mode.
+    pub(crate) fn duplicate(&self, duplicate: T) -> io::Result<Io<T>> {
+        let registration = match self.gate.registration {
+            Some(_) => Some(Registration::new(duplicate.as_fd())?),
+            None => None,
+        };
+        Ok(Io::assemble(duplicate, Gate::new(registration, self.gate.shared.clone())))
+    }
+
+    #[inline]
+    pub(crate) fn inner(&self) -> &T {
+        &self.inner
+    }
+
+    /// The inner descriptor, in the mode that the user knows.
+    pub(crate) fn into_inner(self) -> T {
+        let mut this = ManuallyDrop::new(self);
+        if this.deregister() && !this.gate.shared.nonblocking.load(Ordering::Relaxed) {
+            let _it_was_possible_before = fd::set_nonblocking(this.inner.as_fd(), false);
+        }
+        // SAFETY: neither is used again: `this` is not dropped.
+        unsafe {
+            ManuallyDrop::drop(&mut this.gate);
+            ManuallyDrop::take(&mut this.inner)
+        }
+    }
+
+    /// Whether the poller knows it.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.gate.registration.is_some()
+    }
+
+    fn deregister(&mut self) -> bool {
+        let registration = self.gate.registration.take();
+        registration.map(|registration| registration.deregister(self.inner.as_fd())).is_some()
+    }
+
+    /// The user's wish for `WouldBlock`, for all duplicates.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        if !self.is_polled() {
+            fd::set_nonblocking(self.inner.as_fd(), nonblocking)?;
+        }
+        self.gate.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// See [`Gate::set_timeout`].
+    pub(crate) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
+        self.gate.set_timeout(direction, timeout);
+    }
+
+    /// See [`Gate::set_deadline`].
+    pub(crate) fn set_deadline(&self, direction: Direction, deadline: Option<Instant>) {
+        self.gate.set_deadline(direction, deadline);
+    }
+
+    /// See [`Gate::close`].
+    pub(crate) fn close(&self) {
+        self.gate.close();
+    }
+
+    /// See [`Gate::pause`].
+    pub(crate) fn pause(&self, direction: Direction, pause: Duration) -> io::Result<()> {
+        self.gate.pause(direction, pause)
+    }
+
+    /// Does `attempt` until it does not block.
+    #[inline]
+    pub(crate) fn run<R>(
+        &self,
+        direction: Direction,
+        mut attempt: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.gate.run(direction, Patience::AsSet, || attempt(&self.inner))
+    }
+
+    /// As [`run`](Io::run), for one that needs the inner value for itself.
+    #[inline]
+    pub(crate) fn run_mut<R>(
+        &mut self,
+        direction: Direction,
+        mut attempt: impl FnMut(&mut T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.gate.run(direction, Patience::AsSet, || attempt(&mut self.inner))
+    }
+
+    /// As [`run`](Io::run), with other patience than usual.
+    pub(crate) fn run_with<R>(
+        &self,
+        direction: Direction,
+        patience: Patience,
+        mut attempt: impl FnMut(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        self.gate.run(direction, patience, || attempt(&self.inner))
+    }
+}
+
+impl<T: AsFd> AsFd for Io<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.inner.as_fd()
+    }
+}
+
+impl<T: AsFd> Drop for Io<T> {
+    fn drop(&mut self) {
+        // The mode stays: nobody sees this descriptor again, and duplicates need it.
+        self.deregister();
+        // SAFETY: neither is used again.
+        unsafe {
+            ManuallyDrop::drop(&mut self.inner);
+            ManuallyDrop::drop(&mut self.gate);
+        }
+    }
+}

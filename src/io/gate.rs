@@ -1,0 +1,216 @@
+//! Waiting at a descriptor: try the I/O, and wait only if it would block.
+//!
+//! Any number of goroutines and threads may use one descriptor at once, as with std. Those that have to wait in the same
+//! direction take turns: one of them waits in the poller, the others for their turn. The one that got what it waited
+//! for passes the turn on, and the next one tries for itself, so nobody is woken in vain by the dozen and no edge is
+//! forgotten: see netpoll/README.md.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::netpoll::{Direction, Observed, Registration};
+use crate::sync::{Mutex, MutexGuard};
+use crate::sys::clock::nanotime;
+use crate::timer::{self, NEVER};
+
+/// What belongs to the open file: duplicates share it.
+pub(super) struct Shared {
+    /// The user wants errors of kind `WouldBlock` instead of waits.
+    pub(super) nonblocking: AtomicBool,
+    /// In nanoseconds; `NEVER` for none.
+    timeouts: [AtomicU64; 2],
+}
+
+impl Shared {
+    pub(super) fn new(nonblocking: bool) -> Arc<Shared> {
+        Arc::new(Shared { nonblocking: nonblocking.into(), timeouts: [NEVER.into(), NEVER.into()] })
+    }
+}
+
+/// How long to wait.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As the user's timeout and mode say.
+    AsSet,
+    /// Until this moment, whatever they say; the error is `TimedOut`.
+    Until(u64),
+    /// As `AsSet`, for what the kernel gives no edges for: tries again from time to time.
+    NoEdges,
+}
+
+/// The time between two attempts without edges, in nanoseconds.
+const NAP: u64 = 2_000_000;
+
+pub(super) struct Gate {
+    /// None: the descriptor cannot be polled (a regular file, say). It blocks its thread, in `gort::blocking`.
+    pub(super) registration: Option<Registration>,
+    turns: [Mutex<()>; 2],
+    /// In nanoseconds of the monotonic clock; `NEVER` for none.
+    deadlines: [AtomicU64; 2],
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Gate {
+    pub(super) fn new(registration: Option<Registration>, shared: Arc<Shared>) -> Gate {
+        let turns = [Mutex::new(()), Mutex::new(())];
+        Gate { registration, turns, deadlines: [NEVER.into(), NEVER.into()], shared }
+    }
+
+    /// The longest wait of each later call in that direction.
+    pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
+        let nanos = timeout.map_or(NEVER, |t| u64::try_from(t.as_nanos()).unwrap_or(NEVER));
+        self.shared.timeouts[direction as usize].store(nanos, Ordering::Relaxed);
+    }
+
+    /// The moment after which calls in that direction fail, those that wait already included.
+    pub(super) fn set_deadline(&self, direction: Direction, deadline: Option<Instant>) {
+        let nanos = deadline.map_or(NEVER, timer::nanos_at);
+        self.deadlines[direction as usize].store(nanos, Ordering::Relaxed);
+        // After the store: either the waiter sees the new deadline, or this sees the waiter.
+        if let Some(registration) = &self.registration {
+            registration.kick(direction);
+        }
+    }
+
+    /// Ends all waits with an error; later calls fail, too.
+    pub(super) fn close(&self) {
+        if let Some(registration) = &self.registration {
+            registration.close();
+        }
+    }
+
+    /// Does `attempt` until it does not block.
+    #[inline]
+    pub(super) fn run<R>(
+        &self,
+        direction: Direction,
+        patience: Patience,
+        mut attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let Some(registration) = &self.registration else { return run_blocking(attempt) };
+        let mut waiting = None;
+        loop {
+            let observed = registration.observe(direction);
+            if observed.is_closed() {
+                return Err(closed());
+            }
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+            if waiting.is_none() {
+                waiting = Some(self.take_turn(direction, patience)?);
+            }
+            if let Some(waiting) = &waiting {
+                self.wait(registration, waiting, observed)?;
+            }
+        }
+    }
+
+    /// Waits without regard to readiness; only [`close`](Gate::close) ends it early, with an error.
+    pub(super) fn pause(&self, direction: Direction, pause: Duration) -> io::Result<()> {
+        let Some(registration) = &self.registration else {
+            crate::sleep(pause);
+            return Ok(());
+        };
+        let end = timer::nanos_at(Instant::now() + pause);
+        let _turn = self.turns[direction as usize].lock();
+        loop {
+            let observed = registration.observe(direction);
+            if observed.is_closed() {
+                return Err(closed());
+            }
+            if nanotime() >= end {
+                return Ok(());
+            }
+            registration.wait(direction, observed, end, || true);
+        }
+    }
+
+    /// The attempt would block: becomes the one that waits.
+    #[inline(never)]
+    fn take_turn(&self, direction: Direction, patience: Patience) -> io::Result<Waiting<'_>> {
+        let (deadline, on_timeout) = match patience {
+            Patience::Until(deadline) => (deadline, ErrorKind::TimedOut),
+            _ if self.shared.nonblocking.load(Ordering::Relaxed) => return Err(would_block()),
+            _ => {
+                let timeout = self.shared.timeouts[direction as usize].load(Ordering::Relaxed);
+                let deadline = if timeout == NEVER { NEVER } else { nanotime().saturating_add(timeout) };
+                (deadline, ErrorKind::WouldBlock)
+            }
+        };
+        let turn = &self.turns[direction as usize];
+        let nap = if patience == Patience::NoEdges { NAP } else { NEVER };
+        let mut waiting = Waiting { direction, deadline, on_timeout, nap, _turn: turn.try_lock() };
+        while waiting._turn.is_none() {
+            let until = self.deadline_of(&waiting)?;
+            waiting._turn = match until {
+                NEVER => Some(turn.lock()),
+                _ => turn
+                    .try_lock_until(Instant::now() + Duration::from_nanos(until.saturating_sub(nanotime()))),
+            };
+        }
+        Ok(waiting)
+    }
+
+    #[inline(never)]
+    fn wait(&self, registration: &Registration, waiting: &Waiting<'_>, observed: Observed) -> io::Result<()> {
+        let direction = waiting.direction;
+        let moment = &self.deadlines[direction as usize];
+        let seen = moment.load(Ordering::Relaxed);
+        let mut deadline = self.deadline_of(waiting)?;
+        if waiting.nap != NEVER {
+            deadline = deadline.min(nanotime() + waiting.nap);
+        }
+        registration.wait(direction, observed, deadline, || moment.load(Ordering::Relaxed) == seen);
+        Ok(())
+    }
+
+    /// When this wait has to end, or the error if it had to already.
+    fn deadline_of(&self, waiting: &Waiting<'_>) -> io::Result<u64> {
+        let moment = self.deadlines[waiting.direction as usize].load(Ordering::Relaxed);
+        let deadline = waiting.deadline.min(moment);
+        if deadline == NEVER || nanotime() < deadline {
+            return Ok(deadline);
+        }
+        match waiting.on_timeout {
+            ErrorKind::WouldBlock if moment > deadline => Err(would_block()),
+            _ => Err(io::Error::new(ErrorKind::TimedOut, "the deadline has passed")),
+        }
+    }
+}
+
+/// One that has its turn to wait.
+struct Waiting<'a> {
+    direction: Direction,
+    /// The end of its timeout.
+    deadline: u64,
+    on_timeout: ErrorKind,
+    /// The longest time between two attempts.
+    nap: u64,
+    _turn: Option<MutexGuard<'a, ()>>,
+}
+
+/// As the kernel says it, also for timeouts: that is what std's users on Linux know.
+fn would_block() -> io::Error {
+    io::Error::from_raw_os_error(libc::EAGAIN)
+}
+
+fn closed() -> io::Error {
+    io::Error::new(ErrorKind::ConnectionAborted, "closed by `close`")
+}
+
+#[cold]
+fn run_blocking<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    crate::blocking(|| {
+        loop {
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    })
+}

@@ -1,0 +1,45 @@
+//! Accepting, for both kinds of listeners.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::SocketAddr;
+use std::time::Duration;
+
+use socket2::{SockAddr, SockRef};
+
+use crate::io::core::Io;
+use crate::netpoll::Direction;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The next connection, non-blocking. While the process (or the machine) is out of descriptors or memory, it tries again
+/// after growing pauses: the connection stays in the kernel's queue.
+pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let accepted = io.run(Direction::Read, |listener| {
+            SockRef::from(listener).accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK)
+        });
+        match accepted {
+            Ok((socket, address)) => return Ok((socket.into(), address)),
+            Err(error) => match error.raw_os_error() {
+                // The client gave up while it was in the queue.
+                Some(libc::ECONNABORTED) => {}
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                    io.pause(Direction::Read, pause)?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                _ => return Err(error),
+            },
+        }
+    }
+}
+
+/// The address of a Unix socket; those without a name have none that the kernel would tell.
+pub(super) fn unix_address(address: &SockAddr) -> io::Result<SocketAddr> {
+    match address.as_unix() {
+        Some(address) => Ok(address),
+        None => SocketAddr::from_pathname(""),
+    }
+}

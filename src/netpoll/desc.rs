@@ -1,0 +1,158 @@
+//! PollDescs: what the poller knows of a descriptor. They lie in chunks that are never freed, because an event may
+//! arrive for a descriptor that is closed already: `seq`, which changes at each reuse and is part of the event's data,
+//! tells such stale events apart. (If the reuse comes right after the comparison, the new user sees an edge that was not
+//! its own: it tries its I/O once in vain. An edge is a hint, never a promise.)
+
+use std::cell::Cell;
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::word::PollWord;
+use crate::sched::lock::Lock;
+use crate::sys::mem;
+
+/// Reading (and accepting), or writing (and connecting).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    Read,
+    Write,
+}
+
+#[repr(align(64))]
+pub(crate) struct PollDesc {
+    read: PollWord,
+    write: PollWord,
+    index: u32,
+    seq: AtomicU32,
+    /// The next free one plus one, or 0. Guarded by the lock of `FREE`.
+    next_free: Cell<u32>,
+}
+
+// SAFETY: the cell is guarded by a lock; the rest is atomic.
+unsafe impl Sync for PollDesc {}
+
+impl PollDesc {
+    pub(super) fn word(&self, direction: Direction) -> &PollWord {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+
+    /// What its events carry.
+    pub(super) fn data(&self) -> u64 {
+        u64::from(self.index) << 32 | u64::from(self.seq.load(Ordering::Relaxed))
+    }
+}
+
+const CHUNK: usize = 16 << 10;
+const CHUNKS: usize = 1 << 10;
+
+static TABLE: [AtomicPtr<PollDesc>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
+static FREE: Lock<Free> = Lock::new(Free { first: 0, made: 0 });
+
+struct Free {
+    /// The first free one plus one, or 0.
+    first: u32,
+    /// So many were ever made.
+    made: u32,
+}
+
+fn get(index: u32) -> Option<&'static PollDesc> {
+    let (chunk, place) = (index as usize / CHUNK, index as usize % CHUNK);
+    // Acquire pairs with the installation of the chunk.
+    let start = TABLE.get(chunk)?.load(Ordering::Acquire);
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: within a chunk, which is never freed. Zeroed memory is a PollDesc that nobody has used.
+    Some(unsafe { &*start.add(place) })
+}
+
+/// The PollDesc that an event is for, unless that use of it is over.
+pub(super) fn of_event(data: u64) -> Option<&'static PollDesc> {
+    let desc = get((data >> 32) as u32)?;
+    // Acquire pairs with the release in `free`.
+    (desc.seq.load(Ordering::Acquire) == data as u32).then_some(desc)
+}
+
+/// A free PollDesc, with both words NIL.
+pub(super) fn allocate() -> io::Result<&'static PollDesc> {
+    loop {
+        let mut free = FREE.lock();
+        if let Some(index) = free.first.checked_sub(1)
+            && let Some(desc) = get(index)
+        {
+            free.first = desc.next_free.get();
+            return Ok(desc);
+        }
+        let index = free.made;
+        if let Some(desc) = get(index) {
+            free.made += 1;
+            drop(free);
+            // SAFETY: nobody else has this index, and nothing but its memory's zeroes has been there.
+            unsafe { (&raw const desc.index).cast_mut().write(index) };
+            return Ok(desc);
+        }
+        drop(free);
+        install_chunk(index as usize / CHUNK)?;
+    }
+}
+
+/// Makes room for more. Outside of the lock: an error allocates.
+#[cold]
+fn install_chunk(chunk: usize) -> io::Result<()> {
+    let Some(place) = TABLE.get(chunk) else {
+        return Err(io::Error::other(format!("more than {} descriptors are open", CHUNK * CHUNKS)));
+    };
+    let size = CHUNK * size_of::<PollDesc>();
+    let memory = mem::reserve(size)?;
+    let installed = place.compare_exchange(
+        ptr::null_mut(),
+        memory as *mut PollDesc,
+        Ordering::Release,
+        Ordering::Relaxed,
+    );
+    if installed.is_err() {
+        // SAFETY: somebody else was faster, and nobody knows of our memory.
+        unsafe { mem::release(memory, size) };
+    }
+    Ok(())
+}
+
+/// Gives it back. Nobody waits on it, and it is not registered any more.
+pub(super) fn free(desc: &'static PollDesc) {
+    // Release: who sees the old number sees the old use; see `of_event`.
+    desc.seq.fetch_add(1, Ordering::Release);
+    desc.read.reset();
+    desc.write.reset();
+    let mut free = FREE.lock();
+    desc.next_free.set(free.first);
+    free.first = desc.index + 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_an_earlier_use_are_stale() {
+        let desc = allocate().unwrap();
+        let data = desc.data();
+        assert!(of_event(data).is_some_and(|found| ptr::eq(found, desc)));
+        free(desc);
+        assert!(of_event(data).is_none());
+        assert!(of_event(desc.data()).is_some());
+    }
+
+    #[test]
+    fn no_two_users_share_one() {
+        let all: Vec<_> = (0..CHUNK + 10).map(|_| allocate().unwrap()).collect();
+        let mut indices: Vec<_> = all.iter().map(|desc| desc.index).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        assert_eq!(indices.len(), all.len());
+        all.into_iter().for_each(free);
+    }
+}

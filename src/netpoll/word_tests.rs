@@ -1,0 +1,46 @@
+//! Tests of the word without concurrency; the loom models have the rest.
+
+use super::word::PollWord;
+
+const SOMEBODY: usize = 0x1000;
+
+#[test]
+fn an_edge_after_the_observation_forbids_the_wait() {
+    let word = PollWord::new();
+    let before = word.observe();
+    assert_eq!(word.notify(1), None);
+    assert!(!word.begin_wait(before, SOMEBODY));
+    let before = word.observe();
+    assert!(word.begin_wait(before, SOMEBODY));
+    assert_eq!(word.notify(2), Some(SOMEBODY));
+    assert!(!word.cancel(SOMEBODY));
+}
+
+#[test]
+fn a_newer_edge_is_not_the_one_that_was_observed() {
+    let word = PollWord::new();
+    assert_eq!(word.notify(1), None);
+    let before = word.observe();
+    assert_eq!(word.notify(2), None);
+    assert!(!word.begin_wait(before, SOMEBODY));
+}
+
+#[test]
+fn closed_stays_closed() {
+    let word = PollWord::new();
+    assert!(word.begin_wait(word.observe(), SOMEBODY));
+    assert_eq!(word.close(), Some(SOMEBODY));
+    assert_eq!(word.notify(1), None);
+    assert!(word.observe().is_closed());
+    assert!(!word.begin_wait(word.observe(), SOMEBODY));
+}
+
+#[test]
+fn a_kick_ends_a_wait_and_is_not_remembered() {
+    let word = PollWord::new();
+    assert_eq!(word.kick(), None);
+    assert!(word.begin_wait(word.observe(), SOMEBODY));
+    assert_eq!(word.kick(), Some(SOMEBODY));
+    assert!(word.begin_wait(word.observe(), SOMEBODY));
+    assert!(word.cancel(SOMEBODY));
+}

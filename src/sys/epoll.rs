@@ -1,0 +1,105 @@
+//! epoll and eventfd, by raw system calls: they are used on g0, where no errno is wanted.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::syscall::syscall6;
+
+/// One readiness event, as the kernel writes it.
+pub(crate) use libc::epoll_event as Event;
+
+/// What a registration asks for: both directions, edges only, and the peer's half-close.
+const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+const READABLE: i32 = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+const WRITABLE: i32 = libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR;
+
+/// The kernel is older than 5.11.
+static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
+
+fn check(result: isize) -> io::Result<usize> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// An event that says nothing, to fill an array with.
+pub(crate) const NO_EVENT: Event = Event { events: 0, u64: 0 };
+
+/// Whether reading, or writing, may have become possible or failed.
+pub(crate) fn directions(event: &Event) -> (bool, bool) {
+    let events = event.events as i32;
+    (events & READABLE != 0, events & WRITABLE != 0)
+}
+
+/// A new epoll instance.
+pub(crate) fn create() -> io::Result<OwnedFd> {
+    // SAFETY: no memory is passed; a descriptor that the call returns is ours.
+    unsafe {
+        let fd = check(syscall6(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC as usize, 0, 0, 0, 0, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// A new eventfd.
+pub(crate) fn create_eventfd() -> io::Result<OwnedFd> {
+    let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
+    // SAFETY: as in `create`.
+    unsafe {
+        let fd = check(syscall6(libc::SYS_eventfd2, 0, flags, 0, 0, 0, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+/// Wakes whoever polls the eventfd.
+pub(crate) fn signal_eventfd(fd: i32) {
+    let one = 1u64;
+    // SAFETY: eight readable bytes. The counter cannot overflow: nobody writes 2^64 times.
+    unsafe { syscall6(libc::SYS_write, fd as usize, &raw const one as usize, 8, 0, 0, 0) };
+}
+
+/// Registers `fd` for both directions; its events carry `data`.
+pub(crate) fn add(epoll: i32, fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
+    control(epoll, libc::EPOLL_CTL_ADD, fd, &mut Event { events: INTEREST as u32, u64: data })
+}
+
+/// Undoes [`add`].
+pub(crate) fn remove(epoll: i32, fd: BorrowedFd<'_>) -> io::Result<()> {
+    control(epoll, libc::EPOLL_CTL_DEL, fd, &mut { NO_EVENT })
+}
+
+fn control(epoll: i32, operation: i32, fd: BorrowedFd<'_>, event: &mut Event) -> io::Result<()> {
+    let (epoll, operation, fd) = (epoll as usize, operation as usize, fd.as_raw_fd() as usize);
+    // SAFETY: the kernel reads one event.
+    let result =
+        unsafe { syscall6(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut *event as usize, 0, 0) };
+    check(result).map(drop)
+}
+
+/// Waits for events until one comes or the time is over; `None` waits for ever. Also returns, with nothing, when a
+/// signal arrives.
+pub(crate) fn wait(epoll: i32, events: &mut [Event], timeout_nanos: Option<u64>) -> &[Event] {
+    let result = match timeout_nanos {
+        Some(nanos) if nanos != 0 && !NO_PWAIT2.load(Ordering::Relaxed) => {
+            let spec = libc::timespec {
+                tv_sec: (nanos / 1_000_000_000) as i64,
+                tv_nsec: (nanos % 1_000_000_000) as i64,
+            };
+            let result = wait_call(libc::SYS_epoll_pwait2, epoll, events, &raw const spec as usize);
+            if result == -(libc::ENOSYS as isize) || result == -(libc::EPERM as isize) {
+                NO_PWAIT2.store(true, Ordering::Relaxed); // EPERM: a sandbox that does not know the call
+            }
+            result
+        }
+        // Rounded up: a timer must not fire early.
+        Some(nanos) => {
+            let millis = nanos.div_ceil(1_000_000).min(i32::MAX as u64);
+            wait_call(libc::SYS_epoll_pwait, epoll, events, millis as usize)
+        }
+        None => wait_call(libc::SYS_epoll_pwait, epoll, events, -1i32 as usize),
+    };
+    &events[..result.max(0) as usize]
+}
+
+fn wait_call(number: libc::c_long, epoll: i32, events: &mut [Event], timeout: usize) -> isize {
+    // SAFETY: the kernel writes as many events as there is room for, and reads the timeout; no signal mask is given.
+    unsafe { syscall6(number, epoll as usize, events.as_mut_ptr() as usize, events.len(), timeout, 0, 0) }
+}

@@ -1,0 +1,30 @@
+//! Flags and readiness of descriptors.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+fn check(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Whether O_NONBLOCK is set.
+pub(crate) fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: no memory is passed.
+    let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
+    Ok(flags & libc::O_NONBLOCK != 0)
+}
+
+/// Sets or clears O_NONBLOCK, which belongs to the open file and thus to all duplicates of the descriptor.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Result<()> {
+    let mut value = libc::c_int::from(nonblocking);
+    // SAFETY: FIONBIO reads one int.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw mut value) }).map(drop)
+}
+
+/// Whether a read (or a write) would not block right now.
+pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
+    let events = if write { libc::POLLOUT } else { libc::POLLIN };
+    let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    // SAFETY: one entry.
+    unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
+}
