@@ -4,6 +4,7 @@ pub mod alloc;
 mod atomic;
 mod blocking;
 pub mod chan;
+pub mod context;
 mod goroutine;
 pub mod io;
 pub mod net;

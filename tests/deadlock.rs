@@ -288,8 +288,11 @@ fn near_an_unmarked_read() {
         gort::run(|| {
             let (sender, receiver) = bounded(0);
             gort::spawn(move || {
-                let mut shell =
-                    Command::new("sh").args(["-c", "sleep 0.3; echo"]).stdout(Stdio::piped()).spawn().unwrap();
+                let mut shell = Command::new("sh")
+                    .args(["-c", "sleep 0.3; echo"])
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
                 let mut text = String::new();
                 shell.stdout.take().unwrap().read_to_string(&mut text).unwrap();
                 shell.wait().unwrap();
@@ -364,6 +367,32 @@ fn near_one_that_computes() {
                 sender.send(1).unwrap();
             });
             assert_eq!(receiver.recv(), Ok(1));
+        });
+    });
+}
+
+fn near_one_that_waits_for_input() {
+    must_be_left_alone("near_one_that_waits_for_input", || {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let theirs = std::os::fd::OwnedFd::from(theirs);
+        // Longer than the first look of a program with sockets.
+        let mut shell = Command::new("sh").args(["-c", "sleep 1.5; echo"]).stdout(theirs).spawn().unwrap();
+        gort::run(|| {
+            let mut ours = gort::net::UnixStream::from(ours);
+            let mut byte = [0];
+            ours.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, *b"\n");
+        });
+        shell.wait().unwrap();
+    });
+}
+
+fn a_socket_that_nobody_waits_for_does_not_hide_a_deadlock() {
+    must_be_found("a_socket_that_nobody_waits_for_does_not_hide_a_deadlock", &["chan receive"], || {
+        gort::run(|| {
+            let _listener = gort::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let (_sender, receiver) = bounded::<()>(0);
+            let _ = receiver.recv();
         });
     });
 }
@@ -481,8 +510,10 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
     if is_child("quit") {
         let (_sender, receiver) = bounded::<()>(0);
         named("waits for ever", move || receiver.recv());
-        named("computes", || loop {
-            std::hint::spin_loop();
+        named("computes", || {
+            loop {
+                std::hint::spin_loop();
+            }
         });
         named("blocks", || std::thread::sleep(Duration::from_secs(1000)));
         gort::run(|| {
@@ -551,6 +582,8 @@ fn main() -> std::process::ExitCode {
         near_a_thread_that_waits_with_a_deadline
         near_a_thread_that_holds_the_lock
         near_one_that_computes
+        near_one_that_waits_for_input
+        a_socket_that_nobody_waits_for_does_not_hide_a_deadlock
         near_main_that_is_elsewhere
         near_main_that_does_not_wait_for_the_stuck
         near_a_signal_handler
@@ -564,7 +597,8 @@ fn main() -> std::process::ExitCode {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let chosen = |name: &str| {
-        let fits = |filter: &&&String| if has("--exact") { name == **filter } else { name.contains(**filter) };
+        let fits =
+            |filter: &&&String| if has("--exact") { name == **filter } else { name.contains(**filter) };
         filters.is_empty() || filters.iter().any(|filter| fits(&filter))
     };
     let chosen: Vec<Test> = tests.into_iter().filter(|(name, _)| chosen(name)).collect();

@@ -6,7 +6,9 @@ use std::time::Instant;
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::sleep_until;
+use crate::context::ambient;
 use crate::sched::reason::WaitReason;
+use crate::time::clock;
 
 /// The channel of `after` and `at`.
 pub(crate) struct At {
@@ -35,15 +37,14 @@ impl At {
     }
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
+        let _unlimited = deadline.is_none().then(ambient::suspend);
         let object = std::ptr::from_ref(self) as usize;
         if !self.is_received() {
-            let now = Instant::now();
+            let now = clock::now();
             if now < self.when {
                 let until = deadline.map_or(self.when, |deadline| deadline.min(self.when));
-                if now < until {
-                    sleep_until(WaitReason::ChanReceive, object, Some(until));
-                }
-                if until < self.when {
+                let came = now >= until || sleep_until(WaitReason::ChanReceive, object, Some(until));
+                if !came || until < self.when {
                     return Err(RecvTimeoutError::Timeout);
                 }
             }
@@ -57,7 +58,7 @@ impl At {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        !self.is_received() && Instant::now() >= self.when
+        !self.is_received() && clock::now() >= self.when
     }
 
     /// When a select must look again.

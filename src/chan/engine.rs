@@ -19,8 +19,10 @@ use std::time::Instant;
 use crate::chan::handle::Handle;
 use crate::chan::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
+use crate::context::ambient;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait};
+use crate::time::clock;
 
 /// The claim of a select that starts again.
 const AGAIN: usize = usize::MAX;
@@ -67,7 +69,7 @@ pub(crate) enum Patience {
 impl Patience {
     /// Until `timeout` from now; for ever if that cannot be counted.
     pub(crate) fn after(timeout: std::time::Duration) -> Patience {
-        Instant::now().checked_add(timeout).map_or(Patience::Forever, Patience::Until)
+        clock::after(timeout).map_or(Patience::Forever, Patience::Until)
     }
 
     fn deadline(self) -> Option<Instant> {
@@ -80,7 +82,7 @@ impl Patience {
     fn is_over(self) -> bool {
         match self {
             Patience::None => true,
-            Patience::Until(when) => Instant::now() >= when,
+            Patience::Until(when) => clock::now() >= when || ambient::is_over(),
             Patience::Forever => false,
         }
     }
@@ -180,9 +182,10 @@ pub(crate) fn ready(
             return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
         // SAFETY: who only watches gets no message.
-        let found = unsafe { wait(ops, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) };
-        if let Some((place, _)) = found {
-            return Some(place);
+        match unsafe { wait(ops, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) } {
+            // A timer was set to another time.
+            Some((_, Outcome::Retry)) | None => {}
+            Some((place, _)) => return Some(place),
         }
     }
 }
@@ -262,8 +265,10 @@ unsafe fn wait(
         }
     }
     if claim == UNCLAIMED {
+        // The deadline of an operation is no timeout.
+        let _unlimited = deadline.is_none().then(ambient::suspend);
         // If somebody has claimed the wait already, this returns with its wake-up.
-        claim = wait.park_until(reason, nodes as usize, wake_by);
+        claim = ambient::park_until(&wait, reason, nodes as usize, wake_by);
     }
     for (place, op) in ops[..queued].iter().enumerate() {
         if claim != FIRST_FREE_CLAIM + place {

@@ -24,13 +24,14 @@
 //!
 //! [crossbeam-channel]: https://docs.rs/crossbeam-channel
 
+mod alarm;
 mod array;
 mod at;
 mod block;
 mod counter;
 mod engine;
 mod errors;
-mod handle;
+pub(crate) mod handle;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod internal;
@@ -46,7 +47,7 @@ mod select;
 mod sender;
 mod slot;
 mod tick;
-mod waitq;
+pub(crate) mod waitq;
 mod zero;
 
 #[cfg(test)]
@@ -54,6 +55,8 @@ mod tests;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use crate::time::clock;
 
 #[doc(inline)]
 pub use crate::{__chan_select as select, __chan_select_biased as select_biased};
@@ -118,7 +121,7 @@ fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// A receiver that gets one message after `duration`: the instant at which it was due. It is never
-/// disconnected. A duration that is too long to be counted means [`never`].
+/// disconnected. A duration that is too long to be counted means [`never()`].
 ///
 /// ```
 /// use gort::chan::{after, select, unbounded};
@@ -132,7 +135,7 @@ fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
 /// assert!(timed_out);
 /// ```
 pub fn after(duration: Duration) -> Receiver<Instant> {
-    Instant::now().checked_add(duration).map_or(never(), at)
+    clock::now().checked_add(duration).map_or(never(), at)
 }
 
 /// A receiver that gets one message at `when`: that instant. It is never disconnected.
@@ -162,7 +165,7 @@ pub const fn never<T>() -> Receiver<T> {
 
 /// A receiver that gets a message every `duration`: the instant at which it was due. It holds one at a time:
 /// ticks that nobody takes are dropped. It is never disconnected. A duration that is too long to be counted means
-/// [`never`].
+/// [`never()`].
 ///
 /// ```
 /// use gort::chan::tick;
@@ -174,9 +177,20 @@ pub const fn never<T>() -> Receiver<T> {
 /// assert!(start.elapsed() >= Duration::from_millis(3));
 /// ```
 pub fn tick(duration: Duration) -> Receiver<Instant> {
-    let now = Instant::now();
+    let now = clock::now();
     match now.checked_add(duration) {
         Some(_) => Receiver { flavor: receiver::Flavor::Tick(Arc::new(tick::Tick::new(now, duration))) },
         None => never(),
     }
 }
+
+/// The channel of a timer, and a receiver of it.
+pub(crate) fn alarm(
+    when: Option<Instant>,
+    period: Option<Duration>,
+) -> (Arc<alarm::Alarm>, Receiver<Instant>) {
+    let alarm = Arc::new(alarm::Alarm::new(when, period));
+    (alarm.clone(), Receiver { flavor: receiver::Flavor::Alarm(alarm) })
+}
+
+pub(crate) use alarm::Alarm;

@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::chan::alarm::Alarm;
 use crate::chan::array::Array;
 use crate::chan::at::At;
 use crate::chan::counter::ReceiverSide;
@@ -17,6 +18,7 @@ use crate::chan::tick::Tick;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::chan::zero::Zero;
 use crate::sched::reason::WaitReason;
+use crate::time::clock;
 
 /// The receiving side of a channel. Clones receive from the same channel, each message goes to one of them; when
 /// the last of them is dropped, the channel is disconnected: what is buffered is dropped and senders get errors.
@@ -42,6 +44,8 @@ pub(super) enum Flavor<T> {
     At(Arc<At>),
     /// Only in a `Receiver<Instant>`.
     Tick(Arc<Tick>),
+    /// Only in a `Receiver<Instant>`.
+    Alarm(Arc<Alarm>),
     Never,
 }
 
@@ -87,6 +91,8 @@ impl<T> Receiver<T> {
             Flavor::At(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
             // SAFETY: as above.
             Flavor::Tick(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
+            // SAFETY: as above.
+            Flavor::Alarm(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
             Flavor::Never => Err(TryRecvError::Empty),
         }
     }
@@ -120,7 +126,7 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.recv_timeout(Duration::MAX), Err(RecvTimeoutError::Disconnected));
     /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        self.recv_until(Instant::now().checked_add(timeout))
+        self.recv_until(clock::after(timeout))
     }
 
     /// As [`recv`](Receiver::recv), but only until `deadline`.
@@ -148,6 +154,8 @@ impl<T> Receiver<T> {
             Flavor::At(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
             // SAFETY: as above.
             Flavor::Tick(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
+            // SAFETY: as above.
+            Flavor::Alarm(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
             Flavor::Never => {
                 sleep_until(WaitReason::ChanReceive, 0, deadline);
                 Err(RecvTimeoutError::Timeout)
@@ -192,6 +200,7 @@ impl<T> Receiver<T> {
             Flavor::List(chan) => chan.len(),
             Flavor::At(chan) => usize::from(chan.is_ready()),
             Flavor::Tick(chan) => usize::from(chan.is_ready()),
+            Flavor::Alarm(chan) => usize::from(chan.is_ready()),
             Flavor::Zero(_) | Flavor::Never => 0,
         }
     }
@@ -206,7 +215,7 @@ impl<T> Receiver<T> {
         match &self.flavor {
             Flavor::Array(chan) => Some(chan.capacity()),
             Flavor::List(chan) => chan.limit(),
-            Flavor::At(_) | Flavor::Tick(_) => Some(1),
+            Flavor::At(_) | Flavor::Tick(_) | Flavor::Alarm(_) => Some(1),
             Flavor::Zero(_) | Flavor::Never => Some(0),
         }
     }
@@ -248,6 +257,7 @@ impl<T> Receiver<T> {
             (Flavor::Zero(a), Flavor::Zero(b)) => a.same(b),
             (Flavor::At(a), Flavor::At(b)) => Arc::ptr_eq(a, b),
             (Flavor::Tick(a), Flavor::Tick(b)) => Arc::ptr_eq(a, b),
+            (Flavor::Alarm(a), Flavor::Alarm(b)) => Arc::ptr_eq(a, b),
             (Flavor::Never, Flavor::Never) => true,
             _ => false,
         }
@@ -279,6 +289,7 @@ impl<T> Handle for Receiver<T> {
                 Flavor::Zero(chan) => chan.try_recv_to(slot.cast()),
                 Flavor::At(chan) => deliver(chan.try_recv(), slot),
                 Flavor::Tick(chan) => deliver(chan.try_recv(), slot),
+                Flavor::Alarm(chan) => deliver(chan.try_recv(), slot),
                 Flavor::Never => Outcome::Pending,
             }
         }
@@ -291,6 +302,7 @@ impl<T> Handle for Receiver<T> {
             Flavor::Zero(chan) => chan.is_recv_ready(),
             Flavor::At(chan) => chan.is_ready(),
             Flavor::Tick(chan) => chan.is_ready(),
+            Flavor::Alarm(chan) => chan.is_ready(),
             Flavor::Never => false,
         }
     }
@@ -299,6 +311,7 @@ impl<T> Handle for Receiver<T> {
         match &self.flavor {
             Flavor::At(chan) => chan.deadline(),
             Flavor::Tick(chan) => chan.deadline(),
+            Flavor::Alarm(chan) => chan.deadline(),
             _ => None,
         }
     }
@@ -313,6 +326,7 @@ impl<T> Handle for Receiver<T> {
                 // Nobody wakes their receivers; the select looks at the deadline.
                 Flavor::At(chan) => !chan.is_ready(),
                 Flavor::Tick(chan) => !chan.is_ready(),
+                Flavor::Alarm(chan) => chan.enqueue(node, kind),
                 Flavor::Never => true,
             }
         }
@@ -325,6 +339,7 @@ impl<T> Handle for Receiver<T> {
                 Flavor::Array(chan) => chan.dequeue_recv(node, kind),
                 Flavor::List(chan) => chan.dequeue_recv(node, kind),
                 Flavor::Zero(chan) => chan.dequeue_recv(node, kind),
+                Flavor::Alarm(chan) => chan.dequeue(node, kind),
                 Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
             }
         }
@@ -346,6 +361,7 @@ impl<T> Clone for Receiver<T> {
             Flavor::Zero(chan) => Flavor::Zero(chan.acquire()),
             Flavor::At(chan) => Flavor::At(Arc::clone(chan)),
             Flavor::Tick(chan) => Flavor::Tick(Arc::clone(chan)),
+            Flavor::Alarm(chan) => Flavor::Alarm(Arc::clone(chan)),
             Flavor::Never => Flavor::Never,
         };
         Receiver { flavor }
@@ -360,7 +376,7 @@ impl<T> Drop for Receiver<T> {
                 Flavor::Array(chan) => chan.release(Array::close_and_discard),
                 Flavor::List(chan) => chan.release(List::close_and_discard),
                 Flavor::Zero(chan) => chan.release(|chan| _ = chan.close()),
-                Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
+                Flavor::At(_) | Flavor::Tick(_) | Flavor::Alarm(_) | Flavor::Never => {}
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::chan::handle::Handle;
 use crate::chan::list::List;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::chan::zero::Zero;
+use crate::time::clock;
 
 /// The sending side of a channel. Clones send into the same channel; when the last of them is dropped, the
 /// channel is disconnected: receivers get what is left and then an error.
@@ -95,7 +96,7 @@ impl<T> Sender<T> {
     /// assert_eq!(s.send_timeout(1, Duration::MAX), Err(SendTimeoutError::Disconnected(1)));
     /// ```
     pub fn send_timeout(&self, msg: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        self.send_until(msg, Instant::now().checked_add(timeout))
+        self.send_until(msg, clock::after(timeout))
     }
 
     /// As [`send`](Sender::send), but only until `deadline`.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::sleep_until;
+use crate::context::ambient;
 use crate::sched::reason::WaitReason;
+use crate::time::clock;
 
 /// The next tick lies beyond what can be counted (584 years): it will not come.
 const NEVER: u64 = u64::MAX;
@@ -32,7 +34,7 @@ impl Tick {
     }
 
     fn now(&self) -> u64 {
-        nanos(self.start.elapsed())
+        nanos(clock::now().saturating_duration_since(self.start))
     }
 
     fn at(&self, tick: u64) -> Option<Instant> {
@@ -58,6 +60,7 @@ impl Tick {
     }
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
+        let _unlimited = deadline.is_none().then(ambient::suspend);
         let object = std::ptr::from_ref(self) as usize;
         loop {
             let due = self.next.load(Ordering::Relaxed);
@@ -68,7 +71,7 @@ impl Tick {
             if let Some(deadline) = deadline
                 && deadline < instant
             {
-                if Instant::now() < deadline {
+                if clock::now() < deadline {
                     sleep_until(WaitReason::ChanReceive, object, Some(deadline));
                 }
                 return Err(RecvTimeoutError::Timeout);
@@ -76,8 +79,8 @@ impl Tick {
             // Take the tick first and wait for it afterwards: of several receivers, each gets its own.
             let now = self.now();
             if self.take(due, due.max(now)) {
-                if now < due {
-                    sleep_until(WaitReason::ChanReceive, object, Some(instant));
+                if now < due && !sleep_until(WaitReason::ChanReceive, object, Some(instant)) {
+                    return Err(RecvTimeoutError::Timeout); // a context ended, and the tick is lost
                 }
                 return Ok(instant);
             }

@@ -18,8 +18,10 @@
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
+use crate::context::ambient;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait, Waiter, park};
+use crate::time::clock;
 
 /// What became of an operation that waited, or of a case of a select that was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -376,7 +378,7 @@ fn wait_at_until(
     let mut node = Node::shared(&wait, FIRST_FREE_CLAIM, slot);
     let node = &raw mut node;
     publish(node);
-    if wait.park_until(reason, object, deadline) == TIMED_OUT {
+    if ambient::park_until(&wait, reason, object, deadline) == TIMED_OUT {
         retract(node);
         return None;
     }
@@ -384,15 +386,16 @@ fn wait_at_until(
     Some(unsafe { (*node).outcome })
 }
 
-/// Sleeps until the deadline, or for ever.
-pub(crate) fn sleep_until(reason: WaitReason, object: usize, deadline: Option<Instant>) {
+/// Sleeps until the deadline, or for ever. A context may end it earlier: then the result is false.
+pub(crate) fn sleep_until(reason: WaitReason, object: usize, deadline: Option<Instant>) -> bool {
     match deadline {
         None => loop {
             park(reason, object);
         },
-        Some(_) => {
-            let claim = Wait::new().park_until(reason, object, deadline);
+        Some(deadline) => {
+            let claim = ambient::park_until(&Wait::new(), reason, object, Some(deadline));
             debug_assert_eq!(claim, TIMED_OUT);
+            deadline <= clock::now()
         }
     }
 }

@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use super::current::Goroutine;
 use super::joinword::JoinWord;
@@ -115,7 +115,7 @@ where
     F: FnOnce() -> T,
 {
     let (packet, own) = Shared::new_pair(Packet {
-        info: Info { name },
+        info: Info { name, context: AtomicPtr::new(std::ptr::null_mut()) },
         id: AtomicU64::new(0),
         join: JoinWord::new(),
         scope,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::netpoll::{Direction, Observed, Registration};
 use crate::sync::{Mutex, MutexGuard};
-use crate::sys::clock::nanotime;
-use crate::timer::{self, NEVER};
+use crate::time::clock;
+use crate::timer::NEVER;
 
 /// What belongs to the open file: duplicates share it.
 pub(super) struct Shared {
@@ -66,7 +66,7 @@ impl Gate {
 
     /// The moment after which calls in that direction fail, those that wait already included.
     pub(super) fn set_deadline(&self, direction: Direction, deadline: Option<Instant>) {
-        let nanos = deadline.map_or(NEVER, timer::nanos_at);
+        let nanos = deadline.map_or(NEVER, clock::nanos_at);
         self.deadlines[direction as usize].store(nanos, Ordering::Relaxed);
         // After the store: either the waiter sees the new deadline, or this sees the waiter.
         if let Some(registration) = &self.registration {
@@ -116,14 +116,14 @@ impl Gate {
             crate::sleep(pause);
             return Ok(());
         };
-        let end = timer::nanos_at(Instant::now() + pause);
+        let end = clock::nanos_at(clock::now() + pause);
         let _turn = self.turns[direction as usize].lock();
         loop {
             let observed = registration.observe(direction);
             if observed.is_closed() {
                 return Err(closed());
             }
-            if nanotime() >= end {
+            if clock::nanos() >= end {
                 return Ok(());
             }
             registration.wait(direction, observed, end, || true);
@@ -138,7 +138,7 @@ impl Gate {
             _ if self.shared.nonblocking.load(Ordering::Relaxed) => return Err(would_block()),
             _ => {
                 let timeout = self.shared.timeouts[direction as usize].load(Ordering::Relaxed);
-                let deadline = if timeout == NEVER { NEVER } else { nanotime().saturating_add(timeout) };
+                let deadline = if timeout == NEVER { NEVER } else { clock::nanos().saturating_add(timeout) };
                 (deadline, ErrorKind::WouldBlock)
             }
         };
@@ -149,8 +149,9 @@ impl Gate {
             let until = self.deadline_of(&waiting)?;
             waiting._turn = match until {
                 NEVER => Some(turn.lock()),
-                _ => turn
-                    .try_lock_until(Instant::now() + Duration::from_nanos(until.saturating_sub(nanotime()))),
+                _ => turn.try_lock_until(
+                    clock::now() + Duration::from_nanos(until.saturating_sub(clock::nanos())),
+                ),
             };
         }
         Ok(waiting)
@@ -163,7 +164,7 @@ impl Gate {
         let seen = moment.load(Ordering::Relaxed);
         let mut deadline = self.deadline_of(waiting)?;
         if waiting.nap != NEVER {
-            deadline = deadline.min(nanotime() + waiting.nap);
+            deadline = deadline.min(clock::nanos() + waiting.nap);
         }
         registration.wait(direction, observed, deadline, || moment.load(Ordering::Relaxed) == seen);
         Ok(())
@@ -173,7 +174,7 @@ impl Gate {
     fn deadline_of(&self, waiting: &Waiting<'_>) -> io::Result<u64> {
         let moment = self.deadlines[waiting.direction as usize].load(Ordering::Relaxed);
         let deadline = waiting.deadline.min(moment);
-        if deadline == NEVER || nanotime() < deadline {
+        if deadline == NEVER || clock::nanos() < deadline {
             return Ok(deadline);
         }
         match waiting.on_timeout {

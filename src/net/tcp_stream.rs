@@ -11,7 +11,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use super::resolve;
 use crate::io::core::{Found, Io, Patience};
 use crate::netpoll::Direction;
-use crate::timer::{self, NEVER};
+use crate::time::clock;
+use crate::timer::NEVER;
 
 /// A TCP connection: [`std::net::TcpStream`] for goroutines.
 ///
@@ -46,7 +47,7 @@ impl TcpStream {
         if timeout.is_zero() {
             return Err(io::Error::new(ErrorKind::InvalidInput, "a timeout of zero would never succeed"));
         }
-        let deadline = Instant::now().checked_add(timeout).map_or(NEVER, timer::nanos_at);
+        let deadline = clock::now().checked_add(timeout).map_or(NEVER, clock::nanos_at);
         TcpStream::connect_until(address, deadline)
     }
 

@@ -6,6 +6,7 @@ mod platform;
 mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
+use crate::timer::service_goroutines;
 
 pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
@@ -45,7 +46,7 @@ pub fn num_goroutines() -> usize {
     let (created, ended) = p::all().fold((spawn::created_outside(), 0), |(created, ended), p| {
         (created + p.stats.created.get(), ended + p.stats.ended.get())
     });
-    created.saturating_sub(ended) as usize
+    (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines())
 }
 
 /// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else runs on

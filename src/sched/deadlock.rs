@@ -46,12 +46,8 @@ pub(crate) fn first_look() -> Duration {
 }
 
 /// So long after everything became idle the check is made; then, if need be, again after each of the others.
-pub(crate) const LOOKS: [Duration; 4] = [
-    Duration::from_millis(10),
-    Duration::from_millis(100),
-    Duration::from_secs(1),
-    Duration::from_secs(10),
-];
+pub(crate) const LOOKS: [Duration; 4] =
+    [Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
 /// Once, at start-up.
 pub(crate) fn init(action: OnDeadlock) {

@@ -54,6 +54,8 @@ pub(crate) enum Switch {
 #[derive(Debug)]
 pub(crate) struct Info {
     pub(crate) name: Option<Arc<str>>,
+    /// The context that limits its waits: see `context/ambient.rs`.
+    pub(crate) context: AtomicPtr<()>,
 }
 
 /// Two cache lines: the first is what every switch touches.

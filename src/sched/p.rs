@@ -14,11 +14,10 @@ use crossbeam_utils::CachePadded;
 use super::blocks::FreeBlocks;
 use super::g::G;
 use super::gdeque::GDeque;
-use super::lock::Lock;
 use super::m::M;
 use super::runq::RunQueue;
 use super::sampler::Sampler;
-use crate::timer::{Heap, NEVER};
+use crate::timer::Timers;
 
 /// The most Ps there can be.
 pub(crate) const MAX_PROCS: usize = 1024;
@@ -50,9 +49,7 @@ pub(crate) struct P {
     pub(crate) ids: Cell<(u64, u64)>,
     /// The next P in the idle list.
     pub(crate) link: Cell<Option<&'static P>>,
-    pub(crate) timers: Lock<Heap>,
-    /// The earliest time in `timers` (see timer/mod.rs, T2).
-    pub(crate) next_timer: AtomicU64,
+    pub(crate) timers: Timers,
     pub(crate) stats: Stats,
     pub(crate) sampler: Sampler,
 }
@@ -119,8 +116,7 @@ impl P {
             dead: [const { UnsafeCell::new(GDeque::new()) }; 2],
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
-            timers: Lock::new(Heap::new()),
-            next_timer: AtomicU64::new(NEVER),
+            timers: Timers::new(),
             stats: Stats::default(),
             sampler: Sampler::new(),
         }

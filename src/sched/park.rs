@@ -9,6 +9,7 @@ use super::section;
 use super::waiter::{TIMED_OUT, Wait, Waiter};
 use crate::atomic::Ordering;
 use crate::stack::trim;
+use crate::time::clock;
 use crate::timer::{self, Fire, NEVER, Timer};
 
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
@@ -30,7 +31,7 @@ pub(crate) fn park_goroutine_until(
     deadline: Instant,
     wait: &Wait,
 ) {
-    let when = timer::nanos_at(deadline);
+    let when = clock::nanos_at(deadline);
     if when == NEVER {
         return park_goroutine(g, reason, object);
     }

@@ -28,6 +28,11 @@ pub(crate) fn new_deadline(when: u64) {
     }
 }
 
+/// Whether an M waits for the timers. SeqCst: see `new_deadline`.
+pub(crate) fn is_waiting() -> bool {
+    UNTIL.load(Ordering::SeqCst) != 0
+}
+
 /// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with
 /// a P.
 pub(crate) fn wait(m: &'static M) {

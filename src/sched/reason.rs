@@ -24,6 +24,7 @@ pub(crate) enum WaitReason {
     Future,
     IoRead,
     IoWrite,
+    TimerService,
 }
 
 impl WaitReason {
@@ -50,12 +51,13 @@ impl WaitReason {
             WaitReason::Future => "future wait",
             WaitReason::IoRead => "IO wait (read)",
             WaitReason::IoWrite => "IO wait (write)",
+            WaitReason::TimerService => "timer goroutine (idle)",
         }
     }
 
     /// From the number that a G stores.
     pub(crate) fn from_u8(value: u8) -> WaitReason {
-        const ALL: [WaitReason; WaitReason::IoWrite as usize + 1] = [
+        const ALL: [WaitReason; WaitReason::TimerService as usize + 1] = [
             WaitReason::Join,
             WaitReason::ChanSend,
             WaitReason::ChanReceive,
@@ -76,6 +78,7 @@ impl WaitReason {
             WaitReason::Future,
             WaitReason::IoRead,
             WaitReason::IoWrite,
+            WaitReason::TimerService,
         ];
         ALL[usize::from(value)]
     }
@@ -87,7 +90,7 @@ mod tests {
 
     #[test]
     fn numbers_and_reasons_agree() {
-        for value in 0..=WaitReason::IoWrite as u8 {
+        for value in 0..=WaitReason::TimerService as u8 {
             assert_eq!(WaitReason::from_u8(value) as u8, value);
         }
     }

@@ -27,9 +27,7 @@ fn write_summary(out: &mut String, milliseconds: u128) -> std::fmt::Result {
     let threads = alive().count() + 2;
     let spinning = SLEEP.spinning();
     // Work waits, a P is idle, and nobody looks.
-    let need = spinning == 0
-        && SLEEP.idle() != 0
-        && global::queue_len() + global::hogs_len() != 0;
+    let need = spinning == 0 && SLEEP.idle() != 0 && global::queue_len() + global::hogs_len() != 0;
     let idle = global::lock().idle_m_count();
     write!(
         out,
@@ -62,7 +60,7 @@ fn write_detail(out: &mut String, milliseconds: u128) -> std::fmt::Result {
             p.syscall_tick.load(Ordering::Relaxed),
         )?;
         write_id(out, owner(p).map(|m| m.id.into()))?;
-        let timers = p.timers.lock_inside().len();
+        let timers = p.timers.len();
         writeln!(out, " runqsize={} timerslen={timers}", p.runq.len())?;
     }
     for m in alive() {

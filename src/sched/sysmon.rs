@@ -242,7 +242,7 @@ impl Sysmon {
             PAUSE_MAX
         };
         self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
-        if busy {
+        if busy || !poller::is_waiting() {
             let next = timer::earliest();
             let left = next.saturating_add(TIMER_OVERDUE).saturating_sub(now);
             self.pause = self.pause.min(left.max(PAUSE));
@@ -285,7 +285,7 @@ fn fire_overdue_timers(now: u64) {
     }
     let ready = GList::new();
     for p in p::all() {
-        timer::run_due(p, now, &ready);
+        p.timers.run_due(now, &ready);
     }
     poller::make_runnable_anywhere(&ready);
 }

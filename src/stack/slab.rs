@@ -133,12 +133,23 @@ fn take_from_open(class: SizeClass) -> Option<usize> {
     (index < slab.slots).then(|| slab.start + index * class.stride())
 }
 
+/// What a limit of the address space leaves to others: the allocator, threads. Without it the first allocation after a
+/// refused goroutine would end the process.
+const LEFT_TO_OTHERS: usize = 8 << 20;
+
+fn reserve_and_leave_room(bytes: usize) -> io::Result<usize> {
+    let start = mem::reserve(bytes + LEFT_TO_OTHERS)?;
+    // SAFETY: nobody has seen the end of it yet.
+    unsafe { mem::release(start + bytes, LEFT_TO_OTHERS) };
+    Ok(start)
+}
+
 fn new_slab(class: SizeClass) -> io::Result<&'static Slab> {
     let slot = class.stride();
     let mut bytes = SLAB_BYTES.max(slot);
     // Under a tight address-space limit a smaller slab may still fit.
     let start = loop {
-        match mem::reserve(bytes) {
+        match reserve_and_leave_room(bytes) {
             Ok(start) => break start,
             Err(error) if bytes == slot => return Err(error),
             Err(_) => bytes = (bytes / 4).max(slot),

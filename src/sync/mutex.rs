@@ -8,6 +8,7 @@ use super::raw_mutex::RawMutex;
 use super::waitq::Queue;
 use crate::atomic::AtomicU32;
 use crate::sched::lock::Lock;
+use crate::time::clock;
 
 /// A mutual exclusion lock that blocks the goroutine, not its thread.
 ///
@@ -62,7 +63,6 @@ impl RawMutex {
     ///
     /// # Safety
     /// `object` is the address of a live `RawMutex`.
-    #[allow(dead_code, reason = "for the deadlock report")]
     pub(crate) unsafe fn holder_of(object: usize) -> Option<StackPage> {
         // SAFETY: the caller's promise.
         let raw = unsafe { &*(object as *const RawMutex) };
@@ -116,6 +116,6 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     }
 
     fn try_lock_until(&self, timeout: Instant) -> bool {
-        self.try_acquire() || (timeout > Instant::now() && self.acquire_until(Some(timeout)))
+        self.try_acquire() || (timeout > clock::now() && self.acquire_until(Some(timeout)))
     }
 }

@@ -1,6 +1,6 @@
 //! How long a waiter lets others overtake it.
 
-use crate::sys::clock::nanotime;
+use crate::time::clock::nanos;
 
 /// A millisecond, Go's figure: long enough that a busy lock stays with whoever runs, short enough that nobody
 /// notices.
@@ -21,19 +21,19 @@ impl Patience {
 
     /// The wait begins, unless it has begun before.
     pub(super) fn start(&mut self) {
-        self.since.get_or_insert_with(nanotime);
+        self.since.get_or_insert_with(nanos);
     }
 
     /// Whether the wait has been too long.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.since.is_some_and(|since| nanotime() - since > LIMIT_NANOS)
+        self.since.is_some_and(|since| nanos() - since > LIMIT_NANOS)
     }
 }
 
 /// The time as a stamp that others can look at. In microseconds; it wraps after 71 minutes, and then calls a
 /// very old stamp young for a millisecond.
 pub(super) fn stamp() -> u32 {
-    (nanotime() / 1_000) as u32
+    (nanos() / 1_000) as u32
 }
 
 /// Whether a stamp is so old that its owner should wait no longer.

@@ -10,6 +10,7 @@ use super::raw_rwlock::{
 use super::rwlock_grant::Keep;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sched::lock::Lock;
+use crate::time::clock;
 
 /// A reader-writer lock that blocks the goroutine, not its thread.
 ///
@@ -94,7 +95,6 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 
 /// Who holds a lock, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the deadlock report")]
 pub(crate) enum Holders {
     /// Nobody.
     Nobody,
@@ -109,7 +109,6 @@ impl RawRwLock {
     ///
     /// # Safety
     /// `object` is the address of a live `RawRwLock`.
-    #[allow(dead_code, reason = "for the deadlock report")]
     pub(crate) unsafe fn holders_of(object: usize) -> Holders {
         // SAFETY: the caller's promise.
         let raw = unsafe { &*(object as *const RawRwLock) };
@@ -212,7 +211,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
         self.try_acquire_shared(BLOCKS_READERS)
-            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_READERS, Some(timeout)))
+            || (timeout > clock::now() && self.acquire_shared(BLOCKS_READERS, Some(timeout)))
     }
 
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
@@ -221,7 +220,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
-        self.try_acquire_exclusive() || (timeout > Instant::now() && self.acquire_exclusive(Some(timeout)))
+        self.try_acquire_exclusive() || (timeout > clock::now() && self.acquire_exclusive(Some(timeout)))
     }
 }
 
@@ -245,7 +244,7 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
 
     fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
         self.try_acquire_shared(BLOCKS_RECURSIVE)
-            || (timeout > Instant::now() && self.acquire_shared(BLOCKS_RECURSIVE, Some(timeout)))
+            || (timeout > clock::now() && self.acquire_shared(BLOCKS_RECURSIVE, Some(timeout)))
     }
 }
 
@@ -301,7 +300,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     }
 
     fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
-        self.try_acquire_upgradable() || (timeout > Instant::now() && self.acquire_upgradable(Some(timeout)))
+        self.try_acquire_upgradable() || (timeout > clock::now() && self.acquire_upgradable(Some(timeout)))
     }
 
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
@@ -310,6 +309,6 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     }
 
     unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
-        RawRwLock::try_upgrade(self) || (timeout > Instant::now() && RawRwLock::upgrade(self, Some(timeout)))
+        RawRwLock::try_upgrade(self) || (timeout > clock::now() && RawRwLock::upgrade(self, Some(timeout)))
     }
 }

@@ -21,6 +21,7 @@ use std::cell::Cell;
 use std::ptr;
 use std::time::Instant;
 
+use crate::context::ambient;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, UNCLAIMED, Wait};
 
@@ -51,7 +52,7 @@ impl Node {
     /// or another one, which means that the wait was given up and that the caller must take the queue's lock
     /// and `remove` the node.
     pub(super) fn park(&self, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
-        let claim = self.wait.park_until(reason, object, deadline);
+        let claim = ambient::park_until(&self.wait, reason, object, deadline);
         debug_assert_ne!(claim, UNCLAIMED);
         claim
     }

@@ -1,7 +1,8 @@
 //! Memory from the kernel: reserved address space, guard pages, giving pages back.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::syscall::syscall6;
 
@@ -61,10 +62,31 @@ pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
             Err(e) => return Err(explain(e, size)),
         }
     }
+    if GUARDS.fetch_add(1, Ordering::Relaxed) >= most_guards() {
+        GUARDS.fetch_sub(1, Ordering::Relaxed);
+        return Err(explain(io::Error::from_raw_os_error(libc::ENOMEM), size));
+    }
     // SAFETY: the caller's promise.
     check(unsafe { syscall6(libc::SYS_mprotect, start, size, libc::PROT_NONE as usize, 0, 0, 0) })
         .map(drop)
-        .map_err(|e| explain(e, size))
+        .map_err(|e| {
+            GUARDS.fetch_sub(1, Ordering::Relaxed);
+            explain(e, size)
+        })
+}
+
+/// Guards by mprotect so far.
+static GUARDS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many guards by mprotect there may be: each splits a mapping into two more, and the allocator, threads and
+/// libraries need some of those that the kernel allows. A process without any can do nothing but end.
+fn most_guards() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+        let limit: Option<usize> = text.ok().and_then(|text| text.trim().parse().ok());
+        limit.map_or(usize::MAX, |limit| limit.saturating_sub((limit / 16).max(1_000)) / 2)
+    })
 }
 
 /// Whether guards cost a mapping each (a kernel before 6.13), which `vm.max_map_count` limits.

@@ -91,9 +91,10 @@ fn remember(handler: usize) {
 pub(crate) fn program_has_handlers() -> bool {
     const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
     let is_ours = |action: usize| OURS.iter().any(|place| place.load(Ordering::Relaxed) == action);
-    (1..=libc::SIGRTMAX()).filter(|signal| !FAULTS.contains(signal)).filter_map(action_of).any(|action| {
-        action != libc::SIG_DFL && action != libc::SIG_IGN && !is_ours(action)
-    })
+    (1..=libc::SIGRTMAX())
+        .filter(|signal| !FAULTS.contains(signal))
+        .filter_map(action_of)
+        .any(|action| action != libc::SIG_DFL && action != libc::SIG_IGN && !is_ours(action))
 }
 
 /// Puts the default action back, so that a fault that comes again ends the process as usual.

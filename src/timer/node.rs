@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::Timers;
 use crate::sched::g::G;
-use crate::sched::p::P;
 
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -24,7 +24,7 @@ pub(crate) type Callback = unsafe fn(data: *const (), now: u64) -> Fire;
 pub(crate) struct Timer {
     /// Its place in the heap.
     pub(super) index: Cell<usize>,
-    home: AtomicPtr<P>,
+    home: AtomicPtr<Timers>,
     callback: Callback,
     data: *const (),
 }
@@ -40,15 +40,15 @@ impl Timer {
         Timer { index: Cell::new(0), home: AtomicPtr::new(ptr::null_mut()), callback, data }
     }
 
-    /// The P in whose heap it is.
-    pub(super) fn home(&self) -> Option<&'static P> {
+    /// The heap that it is in.
+    pub(super) fn home(&self) -> Option<&'static Timers> {
         // Acquire pairs with the release in `set_home`: who finds it in no heap sees all that its firing did.
-        // SAFETY: Ps are never freed.
+        // SAFETY: Ps are never freed; a bubble goes after the goroutines and timers in it.
         unsafe { self.home.load(Ordering::Acquire).as_ref() }
     }
 
-    pub(super) fn set_home(&self, home: Option<&'static P>) {
-        let home = home.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut());
+    pub(super) fn set_home(&self, home: Option<&'static Timers>) {
+        let home = home.map_or(ptr::null_mut(), |home| ptr::from_ref(home).cast_mut());
         self.home.store(home, Ordering::Release);
     }
 

@@ -1,7 +1,7 @@
 //! Runs one peer once and reads its line.
 
 use crate::load::{self, Reading};
-use crate::peers::Peer;
+use crate::peers::{self, Peer};
 use crate::workloads::{Field, Workload};
 use serde_json::Value;
 use std::fs;
@@ -76,6 +76,9 @@ pub fn invoke(
     }
     for name in SCRUBBED {
         command.env_remove(name);
+    }
+    if let Some(client) = peers::client() {
+        command.env(peers::CLIENT_VARIABLE, client);
     }
     let (before, start) = (Reading::now(), Instant::now());
     let watch = workload.metrics.iter().any(|m| m.field == Field::RunningPerP);

@@ -4,6 +4,7 @@ use crate::golang;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 /// One row of every table.
 pub struct Peer {
@@ -51,11 +52,24 @@ pub struct Program {
 
 /// Parts of gort that the gort peer has behind cargo features of the same name. If it does not compile with all of
 /// them, it is built with those that do: a broken channel does not hide the figures of the scheduler.
-const GORT_FEATURES: [&str; 4] = ["chan", "sync", "time", "block"];
+const GORT_FEATURES: [&str; 5] = ["chan", "sync", "time", "block", "net"];
+
+/// The client of the network workloads; the peers get its path in this variable.
+pub const CLIENT_VARIABLE: &str = "COMPARE_CLIENT";
+static CLIENT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Where the client is, if it was built.
+pub fn client() -> Option<&'static Path> {
+    CLIENT.get().map(PathBuf::as_path)
+}
 
 /// Builds the programs that `peers` need. `home` is the directory `compare/`.
 pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
     let mut built = Built::new();
+    match cargo_package(home, "compare-client", &[]) {
+        Ok(path) => drop(CLIENT.set(path)),
+        Err(why) => eprintln!("no network workloads: the client {why}"),
+    }
     for peer in peers {
         if !built.contains_key(peer.program) {
             eprintln!("building {} …", peer.program);
@@ -85,20 +99,19 @@ fn build_gort(home: &Path) -> Result<Program, String> {
 }
 
 fn cargo_build(home: &Path, program: &str, more: &[&str]) -> Result<Program, String> {
+    let path = cargo_package(home, &format!("peer-{program}"), more)?;
+    let crate_name = if program == "std" { "rustc" } else { program };
+    Ok(Program { path, version: version_of(home, crate_name), lacks: None })
+}
+
+/// Builds a package whose only binary has its name.
+fn cargo_package(home: &Path, package: &str, more: &[&str]) -> Result<PathBuf, String> {
     let target = home.join("target");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .current_dir(home)
-        .args(["build", "--release", "--quiet", "--package"])
-        .arg(format!("peer-{program}"));
+    cargo.current_dir(home).args(["build", "--release", "--quiet", "--package", package]);
     cargo.args(more).arg("--target-dir").arg(&target);
     succeed(&mut cargo)?;
-    let crate_name = if program == "std" { "rustc" } else { program };
-    Ok(Program {
-        path: target.join("release").join(format!("peer-{program}")),
-        version: version_of(home, crate_name),
-        lacks: None,
-    })
+    Ok(target.join("release").join(package))
 }
 
 fn build_go(home: &Path) -> Result<Program, String> {

@@ -5,9 +5,10 @@
 mod block;
 mod chan;
 mod core;
+mod net;
 
 /// Groups in the order in which they are run and shown.
-pub const GROUPS: [&str; 3] = ["core", "chan", "block"];
+pub const GROUPS: [&str; 4] = ["core", "chan", "block", "net"];
 
 /// The peers that run a workload unless it says otherwise.
 const PLAIN: &[&str] = &["gort", "go", "tokio", "may", "std"];
@@ -124,7 +125,7 @@ const fn named(label: &'static str, field: &'static str, unit: Unit, targets: &'
 
 /// All workloads, in the order in which they are run and shown.
 pub fn all() -> impl Iterator<Item = &'static Workload> {
-    core::CORE.iter().chain(chan::CHAN).chain(block::BLOCK)
+    core::CORE.iter().chain(chan::CHAN).chain(block::BLOCK).chain(net::NET)
 }
 
 impl Workload {

@@ -74,6 +74,8 @@ var workloads = map[string]func(args) report{
 	"blocking":      blocking,
 	"syscall_short": syscallShort,
 	"fairness":      fairness,
+
+	"tcp_echo": tcpEcho,
 }
 
 func main() {

@@ -207,10 +207,8 @@ impl World {
 
     fn put_last(&self, p: P, g: usize) {
         // SAFETY: as in `take_local`.
-        assert!(
-            unsafe { self.runqs[p].owner() }.try_put(ptr::without_provenance_mut(g)),
-            "room for the model"
-        );
+        let owner = unsafe { self.runqs[p].owner() };
+        assert!(owner.try_put(ptr::without_provenance_mut(g)), "room for the model");
     }
 }
 

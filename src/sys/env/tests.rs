@@ -138,8 +138,7 @@ fn unknown_options_are_only_ours_to_warn_about() {
 
     let settings = with(&[("GORT_DEBUG", "gctrace=1,scheddetail=1,schedTrace")]);
     assert!(settings.debug.scheddetail);
-    let options =
-        "the options are schedtrace, scheddetail, asyncpreemptoff, containermaxprocs, updatemaxprocs, \
+    let options = "the options are schedtrace, scheddetail, asyncpreemptoff, containermaxprocs, updatemaxprocs, \
          deadlock, sigquit";
     let expected = ["gctrace", "schedTrace"]
         .map(|key| format!("gort: GORT_DEBUG: there is no option {key:?}; {options}"));

@@ -12,10 +12,12 @@
 //! The Go peer keeps the same contract in `peers/go/main.go`.
 
 mod args;
+mod echo;
 mod measure;
 mod report;
 
 pub use args::Args;
+pub use echo::echo_report;
 pub use measure::{
     BLOCK_NAP, BLOCKERS, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOGS_PER_P, HogRun, LOCKERS, Lateness, Lcg,
     Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory, nth_prime, sieve_messages,

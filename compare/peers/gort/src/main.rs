@@ -9,6 +9,8 @@ mod chan;
 mod core;
 mod gate;
 mod kind;
+#[cfg(feature = "net")]
+mod net;
 #[cfg(feature = "sync")]
 mod sync;
 #[cfg(feature = "time")]
@@ -86,6 +88,8 @@ fn plain(args: &Args) -> Outcome {
         "blocking" => block::blocking(args),
         #[cfg(feature = "block")]
         "syscall_short" => block::syscall_short(args),
+        #[cfg(feature = "net")]
+        "tcp_echo" => net::tcp_echo(args),
         #[cfg(feature = "time")]
         "fairness" => time::fairness(args),
         _ => unknown(args),

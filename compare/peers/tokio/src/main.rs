@@ -6,6 +6,7 @@
 mod block;
 mod chan;
 mod core;
+mod net;
 
 use compare_common::{Args, Outcome, unknown};
 use std::future::Future;
@@ -39,6 +40,7 @@ fn dispatch(args: &Args) -> Outcome {
         "timers" => chan::timers(args),
         "ring" => chan::ring(args),
         "blocking" => block::blocking(args),
+        "tcp_echo" => net::tcp_echo(args),
         "syscall_short" => block::syscall_short(args),
         "hog" | "hog_first" | "fairness" => {
             Err("Tokio does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
@@ -49,7 +51,7 @@ fn dispatch(args: &Args) -> Outcome {
 }
 
 fn runtime(args: &Args) -> Runtime {
-    Builder::new_multi_thread().worker_threads(args.procs).enable_time().build().expect("runtime starts")
+    Builder::new_multi_thread().worker_threads(args.procs).enable_all().build().expect("runtime starts")
 }
 
 /// Runs `body` as a task on one of the runtime's own threads: the thread that calls `block_on` is slower.

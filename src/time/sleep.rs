@@ -1,0 +1,77 @@
+//! Sleeping.
+
+use std::time::{Duration, Instant};
+
+use super::clock;
+use crate::context::{Context, Error, ambient};
+use crate::sched::reason::WaitReason;
+use crate::sched::waiter::Wait;
+use crate::sched::{park, section};
+
+/// Stops the calling goroutine (or blocks the calling thread) for at least `duration`.
+///
+/// `Duration::MAX` means for ever. A sleep allocates nothing and holds no thread.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// gort::run(|| {
+///     let start = Instant::now();
+///     gort::time::sleep(Duration::from_millis(2));
+///     assert!(start.elapsed() >= Duration::from_millis(2));
+/// });
+/// ```
+pub fn sleep(duration: Duration) {
+    match section::current() {
+        Some(_) if duration.is_zero() => park::yield_now(),
+        Some(g) => {
+            let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+            park::sleep_goroutine(g, clock::nanos().saturating_add(nanos));
+        }
+        None => std::thread::sleep(duration),
+    }
+}
+
+/// As [`sleep`], until a moment; returns at once if it is over.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// let deadline = Instant::now() + Duration::from_millis(1);
+/// gort::run(|| gort::time::sleep_until(deadline));
+/// assert!(Instant::now() >= deadline);
+/// ```
+pub fn sleep_until(deadline: Instant) {
+    match section::current() {
+        Some(g) if deadline > clock::now() => park::sleep_goroutine(g, clock::nanos_at(deadline)),
+        Some(_) => park::yield_now(),
+        None => std::thread::sleep(deadline.saturating_duration_since(Instant::now())),
+    }
+}
+
+/// As [`sleep`], but only until the context ends.
+///
+/// # Errors
+/// If the context ended first.
+///
+/// ```
+/// use gort::context::{Context, Error};
+/// use std::time::Duration;
+/// let (ctx, cancel) = Context::background().with_cancel();
+/// assert_eq!(gort::time::sleep_ctx(&ctx, Duration::from_millis(1)), Ok(()));
+/// cancel.cancel();
+/// assert_eq!(gort::time::sleep_ctx(&ctx, Duration::MAX), Err(Error::Canceled));
+/// ```
+pub fn sleep_ctx(ctx: &Context, duration: Duration) -> Result<(), Error> {
+    let deadline = clock::now().checked_add(duration);
+    loop {
+        if let Some(error) = ctx.err() {
+            return Err(error);
+        }
+        if deadline.is_some_and(|deadline| deadline <= clock::now()) {
+            return Ok(());
+        }
+        ctx.limit(|| {
+            let until = deadline.or_else(|| clock::after(Duration::MAX));
+            ambient::park_until(&Wait::new(), WaitReason::Sleep, 0, until)
+        });
+    }
+}
