@@ -81,8 +81,8 @@ pub fn a_finished_goroutine_needs_no_wait() {
             move || packet.end()
         });
         if packet.word.is_done() {
-            assert!(!packet.word.wait(JOINER));
             packet.take_result();
+            assert!(!packet.word.wait(JOINER));
         }
         goroutine.join().unwrap();
         assert!(packet.word.is_done());
