@@ -1,6 +1,6 @@
 //! Asking a running goroutine where it is.
 //!
-//! One request at a time. The report writes whom it asks and sends the preemption signal, with a value of its own; the
+//! One request at a time. The report writes whom it asks and sends the preemption signal; the
 //! handler, on the goroutine's thread, walks the frames of the code that it interrupted, and answers.
 //!
 //! | state    | meaning                          | who owns the answer |

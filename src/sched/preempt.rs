@@ -94,7 +94,11 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c
             m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
     }
-    if signal::sent_value(info) != Some(OURS) {
+    if signal::sent_value(info) == Some(OURS) {
+        // sysmon and the reports look first whether the thread sleeps, but it may have just begun to.
+        // SAFETY: the kernel passed the context.
+        unsafe { signal::restart_call(context) };
+    } else {
         PREVIOUS.call(number, info, context);
     }
 }
