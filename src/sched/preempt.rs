@@ -55,7 +55,8 @@ pub(crate) fn request(p: &'static P) {
 pub(crate) fn interrupt(m: &'static M) {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
-    if !allowed || m.in_runtime.get() != 0 {
+    // Who sleeps in the kernel is not computing: its P is taken without a signal, which might break its call off.
+    if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) {
         return;
     }
     if global::lock().idle_m_count() == 0 {
@@ -72,7 +73,8 @@ pub(crate) fn interrupt(m: &'static M) {
 
 /// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
 pub(crate) fn send_question(m: &'static M) -> bool {
-    if !ENABLED.load(Ordering::Relaxed) {
+    // A thread that sleeps in the kernel is in a system call, which the signal might break off.
+    if !ENABLED.load(Ordering::Relaxed) || thread::is_asleep(m.tid()) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);
