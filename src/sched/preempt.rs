@@ -72,9 +72,9 @@ pub(crate) fn interrupt(m: &'static M) {
 }
 
 /// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
-pub(crate) fn send_question(m: &'static M) -> bool {
+pub(crate) fn send_question(m: &'static M, even_asleep: bool) -> bool {
     // A thread that sleeps in the kernel is in a system call, which the signal might break off.
-    if !ENABLED.load(Ordering::Relaxed) || thread::is_asleep(m.tid()) {
+    if !ENABLED.load(Ordering::Relaxed) || (!even_asleep && thread::is_asleep(m.tid())) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);

@@ -338,7 +338,7 @@ fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection)
     let Some(m) = g.peek_m() else { return };
     let runs_there = m.current().is_some_and(|current| ptr::eq(current, g));
     if runs_there && (last_words || computes(m.tid())) {
-        ask_it(m, Status::Running, collection);
+        ask_it(m, Status::Running, last_words, collection);
     }
 }
 
@@ -378,12 +378,12 @@ fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection)
         }
     }
     if last_words && let Some(m) = g.peek_m() {
-        ask_it(m, Status::Syscall, collection);
+        ask_it(m, Status::Syscall, last_words, collection);
     }
 }
 
-fn ask_it(m: &'static super::m::M, status: Status, collection: &mut Collection) {
-    if let Some(answer) = ask::ask(m)
+fn ask_it(m: &'static super::m::M, status: Status, last_words: bool, collection: &mut Collection) {
+    if let Some(answer) = ask::ask(m, last_words)
         && let Some(g) = answer.goroutine
     {
         let mut raw = Raw::peek(g);
