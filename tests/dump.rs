@@ -189,7 +189,9 @@ fn a_bound_goroutine_is_marked() {
 #[test]
 fn an_unmarked_system_call_is_not_broken() {
     let start = Instant::now();
-    let sleeper = named("sleeper", || {
+    let sleeper = named("sleeper", move || {
+        // Busy at first, so that it is asked while it enters the call.
+        while start.elapsed() < Duration::from_millis(5) {}
         // A poll without descriptors fails with EINTR when a handler runs.
         // SAFETY: no descriptors are passed.
         let result = unsafe { libc::poll(std::ptr::null_mut(), 0, 300) };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Procs, spin_until, until};
-use gort::runtime::{Stats, stats};
+use gort::runtime::{Histogram, Stats, stats};
 
 fn changes(f: impl FnOnce() + Send) -> (Stats, Stats) {
     let before = stats();
@@ -101,33 +101,35 @@ fn a_hog_is_preempted_by_signal_and_a_busy_caller_cooperatively() {
 #[test]
 fn slices_and_latencies_are_sampled() {
     let _procs = Procs::set(1);
-    let before = stats();
-    gort::run(|| {
-        let all: Vec<_> = (0..20)
-            .map(|_| {
-                gort::spawn(|| {
-                    for _ in 0..200 {
-                        let start = std::time::Instant::now();
-                        while start.elapsed() < Duration::from_micros(20) {}
-                        gort::yield_now();
-                    }
-                })
-            })
-            .collect();
-        all.into_iter().for_each(|one| one.join().unwrap());
-    });
-    let after = stats();
-    let new = |now: &gort::runtime::Histogram, then: &gort::runtime::Histogram| now.count() - then.count();
-    // 4,000 slices: one of 244 is sampled.
-    assert!(new(&after.slices, &before.slices) >= 8, "{after:?}");
-    assert!(new(&after.latencies, &before.latencies) >= 8, "{after:?}");
-    let at_least = |histogram: &gort::runtime::Histogram, micros| -> u64 {
+    let at_least = |histogram: &Histogram, micros| -> u64 {
         let long = histogram.buckets().filter(|(lower, _)| *lower >= Duration::from_micros(micros));
         long.map(|(_, count)| count).sum()
     };
-    // Each of them ran 20 µs, and waited for 19 others.
-    assert!(at_least(&after.slices, 16) - at_least(&before.slices, 16) >= 8, "{after:?}");
-    assert!(at_least(&after.latencies, 320) - at_least(&before.latencies, 320) >= 8, "{after:?}");
+    let before = stats();
+    let stop = Arc::new(AtomicBool::new(false));
+    let all: Vec<_> = (0..20)
+        .map(|_| {
+            let stop = stop.clone();
+            gort::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let start = std::time::Instant::now();
+                    while start.elapsed() < Duration::from_micros(20) {}
+                    gort::yield_now();
+                }
+            })
+        })
+        .collect();
+    // Each of them runs 20 µs at a time, and waits for 19 others.
+    until("slices and latencies were sampled", || {
+        let now = stats();
+        at_least(&now.slices, 16) - at_least(&before.slices, 16) >= 8
+            && at_least(&now.latencies, 320) - at_least(&before.latencies, 320) >= 8
+    });
+    stop.store(true, Ordering::Relaxed);
+    all.into_iter().for_each(|one| one.join().unwrap());
+    let after = stats();
+    assert!(after.slices.count() > before.slices.count(), "{after:?}");
+    assert!(after.latencies.quantile(1.0) >= Some(Duration::from_micros(320)), "{after:?}");
 }
 
 #[test]

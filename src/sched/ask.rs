@@ -1,6 +1,6 @@
 //! Asking a running goroutine where it is.
 //!
-//! One request at a time. The report writes whom it asks and sends the preemption signal, with a value of its own; the
+//! One request at a time. The report writes whom it asks and sends the preemption signal; the
 //! handler, on the goroutine's thread, walks the frames of the code that it interrupted, and answers.
 //!
 //! | state    | meaning                          | who owns the answer |
@@ -48,12 +48,13 @@ pub(crate) struct Answer {
     pub(crate) name: Option<Arc<str>>,
 }
 
-/// Asks the goroutine that runs on `m`. `None`: it did not answer in time, or is inside the runtime. One caller at a time.
-pub(crate) fn ask(m: &'static M) -> Option<Answer> {
+/// Asks the goroutine that runs on `m`; if its thread sleeps, only if `even_asleep`. `None`: it did not answer in time, or is
+/// inside the runtime. One caller at a time.
+pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
     WHO.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
     // Release: the handler sees whom we ask.
     STATE.store(ASKED, Ordering::Release);
-    let sent = preempt::send_question(m);
+    let sent = preempt::send_question(m, even_asleep);
     let start = Instant::now();
     while STATE.load(Ordering::Acquire) != ANSWERED {
         let late = !sent || start.elapsed() > PATIENCE;

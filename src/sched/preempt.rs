@@ -72,9 +72,9 @@ pub(crate) fn interrupt(m: &'static M) {
 }
 
 /// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
-pub(crate) fn send_question(m: &'static M) -> bool {
+pub(crate) fn send_question(m: &'static M, even_asleep: bool) -> bool {
     // A thread that sleeps in the kernel is in a system call, which the signal might break off.
-    if !ENABLED.load(Ordering::Relaxed) || thread::is_asleep(m.tid()) {
+    if !ENABLED.load(Ordering::Relaxed) || (!even_asleep && thread::is_asleep(m.tid())) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);
@@ -96,7 +96,11 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c
             m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
     }
-    if signal::sent_value(info) != Some(OURS) {
+    if signal::sent_value(info) == Some(OURS) {
+        // sysmon and the reports look first whether the thread sleeps, but it may have just begun to.
+        // SAFETY: the kernel passed the context.
+        unsafe { signal::restart_call(context) };
+    } else {
         PREVIOUS.call(number, info, context);
     }
 }

@@ -2,7 +2,8 @@
 //! clock.
 //!
 //! The owner of a P compares each tick with `due`, one predictable branch, which also brings every 61st tick to
-//! the global queue (`find.rs`). Every fourth of those begins a sample:
+//! the global queue (`find.rs`). After every fourth of those a sample begins, one tick later: what comes from the global queues
+//! may be bound to another thread, and its slice is not this P's.
 //!
 //! ```text
 //! tick T       read the clock; note the end of the ring               Slice
@@ -44,6 +45,8 @@ pub(crate) struct Sampler {
 #[derive(Clone, Copy)]
 enum State {
     Resting,
+    /// To begin at the next tick.
+    Wanted,
     /// A slice began at this time, when the ring ended there.
     Slice {
         start: u64,
@@ -76,7 +79,9 @@ impl Sampler {
 
     /// The P found nothing in its own queue: what is measured now would be its search.
     pub(crate) fn forget(&self) {
-        self.state.set(State::Resting);
+        if !matches!(self.state.get(), State::Wanted) {
+            self.state.set(State::Resting);
+        }
     }
 
     /// At a tick that is due, by the owner of `p`; `next_wins` says that runnext comes before the ring. True: the global
@@ -99,10 +104,14 @@ impl Sampler {
         let next_waits = !p.runq.peek_next().is_null();
         match self.state.get() {
             State::Resting if begin => {
-                self.state.set(State::Slice { start: nanotime(), tail });
+                self.state.set(State::Wanted);
                 Some(1)
             }
             State::Resting => None,
+            State::Wanted => {
+                self.state.set(State::Slice { start: nanotime(), tail });
+                Some(1)
+            }
             State::Slice { start, tail: before } => {
                 let nanos = nanotime().saturating_sub(start);
                 self.slices.add(nanos);

@@ -7,7 +7,7 @@
 //! | parked | held by its park word, as the trimmer does; who readies it meanwhile is served when it is let go |
 //! | runnable | taken out of its queue, and put into the global one |
 //! | stopped by a signal | the same; its handler has left the registers in its M |
-//! | running | asked by a signal, and answers from the handler (`ask.rs`) |
+//! | running | if it uses its CPU: asked by a signal, and answers from the handler (`ask.rs`) |
 //! | in a marked blocking call | the call left its registers (`readers.rs`) |
 //! | in another system call | only its header, because a signal could make the call fail with EINTR; before the process ends anyway, it is asked like a running one |
 //!
@@ -23,7 +23,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::g::G;
 use super::global::{self, State};
@@ -337,11 +337,28 @@ fn peek_with_name(g: &'static G) -> Raw {
 fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection) {
     let Some(m) = g.peek_m() else { return };
     let runs_there = m.current().is_some_and(|current| ptr::eq(current, g));
-    // A system call that nobody noticed yet.
-    if !runs_there || (!last_words && thread::is_asleep(m.tid())) {
-        return;
+    if runs_there && (last_words || computes(m.tid())) {
+        ask_it(m, Status::Running, last_words, collection);
     }
-    ask_it(m, Status::Running, collection);
+}
+
+/// Whether the thread uses its CPU for a while, and so is not just entering a system call that a signal would break. One that
+/// nobody noticed yet may last.
+fn computes(tid: u32) -> bool {
+    const ENOUGH: u64 = 200_000;
+    const PATIENCE: Duration = Duration::from_millis(20);
+    let Some(before) = thread::cpu_nanos(tid) else { return false };
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if thread::is_asleep(tid) {
+            return false;
+        }
+        if thread::cpu_nanos(tid).is_some_and(|now| now.saturating_sub(before) >= ENOUGH) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    false
 }
 
 fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection) {
@@ -361,12 +378,12 @@ fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection)
         }
     }
     if last_words && let Some(m) = g.peek_m() {
-        ask_it(m, Status::Syscall, collection);
+        ask_it(m, Status::Syscall, last_words, collection);
     }
 }
 
-fn ask_it(m: &'static super::m::M, status: Status, collection: &mut Collection) {
-    if let Some(answer) = ask::ask(m)
+fn ask_it(m: &'static super::m::M, status: Status, last_words: bool, collection: &mut Collection) {
+    if let Some(answer) = ask::ask(m, last_words)
         && let Some(g) = answer.goroutine
     {
         let mut raw = Raw::peek(g);

@@ -151,6 +151,51 @@ impl Drop for SignalStack {
     }
 }
 
+/// In a handler: if it interrupted a system call that fails with EINTR because of that (SA_RESTART does not help those that
+/// wait with a timeout), lets the call begin again when the handler returns. The code that called it never asked for a
+/// signal. Its timeout begins again, too.
+///
+/// The kernel does not say which call it was: it is read from the code, if the call was made as
+/// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler that calls.
+pub(crate) unsafe fn restart_call(context: *mut c_void) {
+    /// Calls that only wait, or have done nothing yet when they fail so. Not those that wait for signals.
+    const RESTARTABLE: [libc::c_long; 15] = [
+        libc::SYS_poll,
+        libc::SYS_select,
+        libc::SYS_pselect6,
+        libc::SYS_epoll_wait,
+        libc::SYS_nanosleep,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_futex,
+        libc::SYS_semtimedop,
+        libc::SYS_recvfrom,
+        libc::SYS_recvmsg,
+        libc::SYS_sendto,
+        libc::SYS_sendmsg,
+        libc::SYS_accept,
+        libc::SYS_accept4,
+        libc::SYS_read,
+    ];
+    const MOV_EAX: u8 = 0xb8;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    // SAFETY: the caller's promise.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let (result, address) = (registers[libc::REG_RAX as usize], registers[libc::REG_RIP as usize] as usize);
+    if result != -i64::from(libc::EINTR) || address % memory::PAGE < 7 {
+        return;
+    }
+    // SAFETY: the bytes before the next instruction, on the same page.
+    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
+    let number = i64::from(u32::from_le_bytes([a, b, c, d]));
+    if opcode == MOV_EAX && rest == SYSCALL && RESTARTABLE.contains(&number) {
+        registers[libc::REG_RAX as usize] = number;
+        registers[libc::REG_RIP as usize] -= 2;
+    }
+}
+
 /// Sends `signal` to the thread `tid` of this process, with a value that tells our signals from others'.
 pub(crate) fn send(tid: u32, signal: i32, value: usize) -> bool {
     // The start of the kernel's siginfo for queued signals.
