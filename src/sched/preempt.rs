@@ -20,6 +20,7 @@ use super::status::Status;
 use super::{ask, global, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
+use crate::sys::thread;
 
 /// The signal. Harmless by default, and hardly used; what is not ours is passed on.
 const SIGNAL: i32 = libc::SIGURG;
@@ -54,7 +55,8 @@ pub(crate) fn request(p: &'static P) {
 pub(crate) fn interrupt(m: &'static M) {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
-    if !allowed || m.in_runtime.get() != 0 {
+    // Who sleeps in the kernel is not computing: its P is taken without a signal, which might break its call off.
+    if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) {
         return;
     }
     if global::lock().idle_m_count() == 0 {
@@ -63,38 +65,39 @@ pub(crate) fn interrupt(m: &'static M) {
     if !m.signalled.swap(true, Ordering::Relaxed) {
         // The program may have set a handler of its own after us: then ours goes before it.
         signal::install(SIGNAL, on_signal, &PREVIOUS);
-        if !signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize) {
+        if !signal::send(m.tid(), SIGNAL, OURS) {
             m.signalled.store(false, Ordering::Relaxed);
         }
     }
 }
 
-/// Set in the value of a signal that only asks where the goroutine is (`ask.rs`).
-const QUESTION: usize = 1;
-
-/// Asks the goroutine on `m` where it is. False: it cannot be asked.
+/// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
 pub(crate) fn send_question(m: &'static M) -> bool {
-    if !ENABLED.load(Ordering::Relaxed) {
+    // A thread that sleeps in the kernel is in a system call, which the signal might break off.
+    if !ENABLED.load(Ordering::Relaxed) || thread::is_asleep(m.tid()) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);
-    signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize | QUESTION)
+    signal::send(m.tid(), SIGNAL, OURS)
 }
 
+/// The value of our signals: anybody else's are passed on.
+const OURS: usize = 0x676f_7274;
+
+/// What is to be done does not depend on the signal's value: of several signals that come before the first is handled the
+/// kernel keeps one, and it may be anybody's.
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let value = signal::sent_value(info);
-    let is_question = value.is_some_and(|value| value & QUESTION != 0);
-    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value & !QUESTION)) {
-        Some(m) if is_question => ask::answer(m, context),
-        Some(m) => {
-            m.signalled.store(false, Ordering::Relaxed);
+    let tid = thread::tid();
+    if let Some(m) = m::all().find(|m| m.tid() == tid && m.alive.load(Ordering::Relaxed)) {
+        ask::answer(m, context);
+        if m.signalled.swap(false, Ordering::Relaxed) {
             m.interrupted.store(context, Ordering::Relaxed);
             stop_here(m);
             m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
-        None => {
-            PREVIOUS.call(number, info, context);
-        }
+    }
+    if signal::sent_value(info) != Some(OURS) {
+        PREVIOUS.call(number, info, context);
     }
 }
 

@@ -59,7 +59,15 @@ pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
 
 /// Calls `f` for every G there is, in any state. Slots that are just being made are left out.
 pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
-    let Ok(layout) = tls::block::layout() else { return };
+    all_g(|g| {
+        f(g);
+        true
+    });
+}
+
+/// As [`for_each_g`], until `f` says false. True: it never did.
+pub(crate) fn all_g(mut f: impl FnMut(&'static G) -> bool) -> bool {
+    let Ok(layout) = tls::block::layout() else { return true };
     // Acquire pairs with the release in `new_slab`.
     let mut next = NEWEST.load(Ordering::Acquire).cast_const();
     // SAFETY: slabs are leaked.
@@ -69,12 +77,13 @@ pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
             let (_, place) = places(layout, start, slab.class);
             // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
             let g: &'static G = unsafe { &*(place as *const G) };
-            if g.slot_start() == start {
-                f(g);
+            if g.slot_start() == start && !f(g) {
+                return false;
             }
         }
         next = slab.older;
     }
+    true
 }
 
 /// Where a slot's TLS block (its thread pointer) and its G are.
