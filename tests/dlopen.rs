@@ -156,3 +156,89 @@ fn thread_locals_of_a_loaded_library_do_not_leak() {
     // Each goroutine used 20 kB: 60 MB if they leaked.
     assert!(growth < 4 << 20, "{growth}");
 }
+
+/// Runs the rest of the test in a process of its own.
+fn alone(test: &str) -> bool {
+    if common::is_child("alone") {
+        return true;
+    }
+    let _watchdog = Watchdog::start();
+    common::run_ok(common::child(test, "alone"));
+    false
+}
+
+/// A library that insists on static thread-locals, of so many bytes.
+fn load_static(name: &str, bytes: usize) -> Library {
+    let source = format!(
+        "static __thread int counter = 5;
+         static __thread char some[{bytes}];
+         int add(int n) {{ for (int i = 0; i < {bytes}; i++) some[i] += n; return counter += n; }}"
+    );
+    Library::load(name, &source, &["-ftls-model=initial-exec"])
+}
+
+#[test]
+fn a_loaded_library_may_have_static_thread_locals() {
+    if !alone("a_loaded_library_may_have_static_thread_locals") {
+        return;
+    }
+    gort::run(|| {});
+    let library = load_static("static", 100);
+    let add = library.function(c"add");
+    // New goroutines on new blocks: the one that waits keeps the old ones.
+    let (open, gate) = gort::chan::bounded::<()>(0);
+    let others: Vec<_> = (0..100)
+        .map(|_| {
+            let gate = gate.clone();
+            gort::spawn(move || assert!(gate.recv().is_err()))
+        })
+        .collect();
+    for _ in 0..20 {
+        let handles: Vec<_> = (0..100)
+            .map(|n| {
+                gort::spawn(move || {
+                    let id = gort::current().id();
+                    let first = add(n);
+                    gort::yield_now();
+                    assert_eq!(add(1), first + 1);
+                    assert_eq!(gort::current().id(), id);
+                    first - n
+                })
+            })
+            .collect();
+        for handle in handles {
+            // Zero on blocks that are older than the library.
+            assert!([0, 5].contains(&handle.join().unwrap()));
+        }
+    }
+    drop(open);
+    for other in others {
+        other.join().unwrap();
+    }
+}
+
+#[test]
+fn too_many_static_thread_locals_of_a_loaded_library_are_an_error() {
+    if !alone("too_many_static_thread_locals_of_a_loaded_library_are_an_error") {
+        return;
+    }
+    gort::run(|| {});
+    let _library = load_static("too-large", 600);
+    let mut handles = Vec::new();
+    let (open, gate) = gort::chan::bounded::<()>(0);
+    let error = loop {
+        let gate = gate.clone();
+        match gort::Builder::new().spawn(move || assert!(gate.recv().is_err())) {
+            Ok(handle) => handles.push(handle),
+            Err(error) => break error,
+        }
+        assert!(handles.len() < 10_000, "nobody noticed");
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("static thread-local storage"), "{error}");
+    // Those that exist go on.
+    drop(open);
+    for handle in handles {
+        handle.join().unwrap();
+    }
+}

@@ -119,13 +119,15 @@ fn parked_goroutines_cost_one_page_each_and_few_threads() {
     let before = memory();
     with_parked(n, || {
         let each = (memory() - before) / n;
-        let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
-        println!("{n} parked goroutines: {each} bytes each, {threads} threads");
+        println!("{n} parked goroutines: {each} bytes each");
         // A debug build's frames may not fit into the first page.
         let limit = if cfg!(debug_assertions) { 10_000 } else { 5_600 };
         assert!(each <= limit, "{each} bytes each");
-        // The test's own three, steward, sysmon, and GOMAXPROCS + 4.
-        assert!(threads <= 3 + 2 + gort::runtime::max_procs() + 4, "{threads} threads");
+        // The test's own three, steward, sysmon, and GOMAXPROCS + 4. On a busy machine there may be more for a while:
+        // each goroutine that lost its CPU for long was stopped by signal, and kept its thread.
+        let limit = 3 + 2 + gort::runtime::max_procs() + 4;
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        until("there are few threads", || threads() <= limit);
     });
 }
 

@@ -19,6 +19,7 @@ use super::{find, procs, quit, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::sys::{signal, thread};
+use crate::tls::loaded;
 
 static WAKE: Note = Note::new();
 static START_M: AtomicBool = AtomicBool::new(false);
@@ -162,6 +163,7 @@ pub(crate) fn run(mut trace: Option<Trace>) {
             // With many goroutines this takes a while; threads are wanted now.
             trim::pass(|| starter.serve());
             quota.look();
+            loaded::notice();
         }
     }
 }

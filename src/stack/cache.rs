@@ -109,7 +109,7 @@ pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
         g.block_made.set(true);
     } else if g.block_stale.get() {
         // SAFETY: the slot is ours and nobody runs on its block.
-        unsafe { tls::block::rebuild(g.block) };
+        unsafe { tls::block::rebuild(g.block)? };
     } else {
         return Ok(());
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use super::layout::{self, KeyData, Layout};
-use super::{pristine, register};
+use super::{loaded, pristine, register};
 
 /// What the x86-64 ABI and glibc fix at the head of the TCB.
 pub(super) mod tcb {
@@ -61,6 +61,7 @@ unsafe fn get<T: Copy>(tp: usize, offset: usize) -> T {
 /// caller may allocate (it holds no runtime lock).
 pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::Result<()> {
     let layout = known();
+    loaded::check(layout)?;
     let own = register::current();
     // SAFETY: all offsets were verified to lie in the descriptor, which the caller gave us.
     unsafe {
@@ -263,7 +264,7 @@ const DTV_ENTRY: usize = 16;
 const DTV_TO_FREE: usize = 8;
 
 unsafe fn refresh_static(layout: &Layout, tp: usize) {
-    for module in layout.modules.iter().filter(|m| !m.is_libc) {
+    for module in layout.modules.iter().chain(loaded::modules()).filter(|m| !m.is_libc) {
         let start = (tp - module.offset) as *mut u8;
         // SAFETY: each module's part of the block has `size` bytes, its image `image_size`.
         unsafe {
@@ -277,8 +278,9 @@ unsafe fn refresh_static(layout: &Layout, tp: usize) {
 ///
 /// # Safety
 /// `tp` is a block that nobody runs on; the caller may allocate.
-pub(crate) unsafe fn rebuild(tp: usize) {
+pub(crate) unsafe fn rebuild(tp: usize) -> io::Result<()> {
     let layout = known();
+    loaded::check(layout)?;
     let libc = layout.modules.iter().find(|m| m.is_libc).expect("checked when the layout was found");
     let mut kept = vec![0u8; libc.size];
     let libc_part = (tp - libc.offset) as *mut u8;
@@ -292,4 +294,5 @@ pub(crate) unsafe fn rebuild(tp: usize) {
         }
         std::ptr::copy_nonoverlapping(kept.as_ptr(), libc_part, libc.size);
     }
+    Ok(())
 }

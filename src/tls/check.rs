@@ -60,7 +60,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     let refreshed = unsafe { block::refresh(tp) };
     if !refreshed {
         // SAFETY: as above; we may allocate here.
-        unsafe { block::rebuild(tp) };
+        unsafe { block::rebuild(tp) }.map_err(|e| e.to_string())?;
     }
     let mut again = Seen::default();
     // SAFETY: as above.

@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::register;
+use super::{loaded, register};
 use crate::sys::syscall::syscall6;
 
 /// What a new block needs to know. Offsets are relative to the thread pointer; negative ones lie in static TLS.
@@ -16,8 +16,10 @@ use crate::sys::syscall::syscall6;
 pub(crate) struct Layout {
     /// Bytes of `struct pthread`, at and above the thread pointer.
     pub(crate) above: usize,
-    /// Bytes of static TLS that the loaded modules use, below the thread pointer.
+    /// Bytes of static TLS, below the thread pointer: of the modules that are loaded now, and some to spare.
     pub(crate) below: usize,
+    /// Those without the spare ones.
+    pub(super) used: usize,
     /// Alignment of the thread pointer.
     pub(crate) align: usize,
     pub(super) tid: usize,
@@ -100,6 +102,7 @@ impl Layout {
 /// Looks everything up. The error names what is missing.
 pub(super) fn find() -> Result<Layout, String> {
     register::init();
+    loaded::init();
     let functions = Functions {
         // SAFETY: these are the types of the functions of these names in glibc.
         allocate: unsafe {
@@ -141,10 +144,12 @@ pub(super) fn find() -> Result<Layout, String> {
     // SAFETY: the TCB holds the thread vector, whose first word is the generation.
     let generation = unsafe { **((register::current() + super::block::tcb::DTV) as *const *const usize) };
     let below = modules.iter().map(|m| m.offset).max().unwrap_or(0);
-    let below = below.max(rseq.map_or(0, |(offset, _)| (-offset).max(0) as usize)).next_multiple_of(align);
+    let used = below.max(rseq.map_or(0, |(offset, _)| (-offset).max(0) as usize)).next_multiple_of(8);
+    let below = (used + loaded::SPARE).next_multiple_of(align);
     Ok(Layout {
         above,
         below,
+        used,
         align,
         tid,
         list,
@@ -236,6 +241,14 @@ fn rseq_offset() -> Option<(isize, usize)> {
     let offset = symbol(c"__rseq_offset").ok()?;
     // SAFETY: glibc defines it as ptrdiff_t. The area's ABI has at least 32 bytes.
     Some((unsafe { *(offset as *const isize) }, 32))
+}
+
+/// The modules in static TLS as the calling thread sees them.
+pub(super) fn modules_now() -> Result<Vec<Module>, String> {
+    let (static_size, _) = static_info()?;
+    // SAFETY: errno has an address in every thread.
+    let errno = unsafe { libc::__errno_location() } as isize - register::current() as isize;
+    Ok(modules(static_size, errno)?.0)
 }
 
 /// The modules in static TLS, and whether there are no others.

@@ -13,6 +13,7 @@
 //! - [`layout`] finds out, at start-up, where glibc keeps the fields that a block needs; nothing is
 //!   hard-coded but the ABI of the x86-64 TCB head.
 //! - [`block`] makes, refreshes and destroys blocks.
+//! - [`loaded`] looks after libraries that are loaded later.
 //! - [`pristine`] saves most of the work when a goroutine used no thread-locals.
 //! - [`check`] runs code on a block before the runtime relies on it.
 //!
@@ -22,6 +23,7 @@
 pub(crate) mod block;
 mod check;
 pub(crate) mod layout;
+pub(crate) mod loaded;
 mod pristine;
 mod register;
 

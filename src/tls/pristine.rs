@@ -51,7 +51,7 @@ pub(super) unsafe fn learn(layout: &Layout, tp: usize, current: isize) {
 }
 
 unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
-    let count = layout.below / 8;
+    let count = layout.used / 8;
     if count > MAX_WORDS || !layout.all_static {
         return None;
     }
@@ -66,7 +66,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         next_key_sequence: unsafe { (*next_key).load(Ordering::Relaxed) },
         keys_used: if keys == 0 { None } else { Some(layout.key_data.used?) },
     };
-    let words = |tp: usize| (tp - layout.below) as *const usize;
+    let words = |tp: usize| (tp - layout.used) as *const usize;
     for i in 0..count {
         // SAFETY: within the block.
         pristine.expected[i] = unsafe { *words(tp).add(i) };
@@ -81,7 +81,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         }
     }
     for offset in [current, layout.resolver_pointer] {
-        let index = (offset + layout.below as isize) / 8;
+        let index = (offset + layout.used as isize) / 8;
         *pristine.mask.get_mut(usize::try_from(index).ok()?)? = 0;
     }
     Some(pristine)
