@@ -5,3 +5,6 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize,
 
 /// Slots of a P's run queue. A power of two; the loom models shrink it.
 pub(crate) const RUNQ_SIZE: usize = 256;
+
+/// Messages in a block of an unbounded channel. The loom models shrink it.
+pub(crate) const CHAN_BLOCK: usize = 32;

@@ -176,7 +176,8 @@ fn parse_body(keyword: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
     }
     let may_be_cut = starts_like_a_statement(input);
     let body: Expr = input.parse()?;
-    if !input.is_empty() && !input.peek(Token![,]) && !(is_block_like(&body) && at_case(input)) {
+    let ends = input.is_empty() || input.peek(Token![,]) || is_block_like(&body) && at_case(input);
+    if !ends {
         let text = if input.peek(Token![;]) {
             "expected `,` between the cases of a `select!`, found `;`".to_string()
         } else {

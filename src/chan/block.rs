@@ -5,8 +5,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
-/// Messages in a block.
-pub(crate) const BLOCK: usize = 32;
+pub(crate) use crate::atomic::CHAN_BLOCK as BLOCK;
 
 /// `BLOCK` places for messages. Which of them hold one is known by the positions of the two ends.
 pub(crate) struct Block<T> {

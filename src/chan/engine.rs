@@ -180,9 +180,8 @@ pub(crate) fn ready(
             return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
         // SAFETY: who only watches gets no message.
-        if let Some((place, _)) =
-            unsafe { wait(ops, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) }
-        {
+        let found = unsafe { wait(ops, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) };
+        if let Some((place, _)) = found {
             return Some(place);
         }
     }

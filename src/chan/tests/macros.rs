@@ -1,5 +1,7 @@
 //! The grammar of `select!`, beyond what crossbeam's tests use.
 
+#![allow(clippy::never_loop, clippy::let_unit_value)]
+
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -93,7 +95,7 @@ fn patterns_are_any_that_always_match() {
         default(Duration::ZERO) => unreachable!()
     }
     select! {
-        recv(r) -> ref msg @ _ => assert!(msg.is_ok()),
+        recv(r) -> ref msg => assert!(msg.is_ok()),
         recv(never::<()>()) -> _ => {}
     }
 }
@@ -108,6 +110,7 @@ fn bodies_are_expressions_of_every_kind() {
             recv(never::<i32>()) -> _ => match round { 0 => 1, _ => 2 }
             recv(never::<i32>()) -> _ => loop { break 3 }
             recv(never::<i32>()) -> _ => { 4 } + 1,
+            // SAFETY: never received.
             recv(never::<i32>()) -> _ => unsafe { std::hint::unreachable_unchecked() }
             recv(r) -> msg => { msg }.unwrap() * 10,
             default => { unreachable!() }
