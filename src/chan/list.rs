@@ -221,7 +221,7 @@ impl<T> List<T> {
         }
         let Place { block: Some(block), used } = tail.place else { unreachable!("linked above") };
         // SAFETY: the block is alive and the place is behind the tail: ours, and empty (L2).
-        unsafe { ptr::copy_nonoverlapping(msg, Block::message(block, used), 1) };
+        unsafe { block.as_ref().place(used).write(msg) };
         tail.place.used += 1;
         tail.reserved -= reserved;
         // Release pairs with the Acquire in `pop`: L2.
@@ -240,8 +240,8 @@ impl<T> List<T> {
             // Published with the position of its first message.
             None => self.first.store(block.as_ptr(), Ordering::Relaxed),
             // SAFETY: the head leaves a block only when the next one is linked and has a message (L3), so this
-            // one is alive, and its link is read by nobody before the position moves.
-            Some(last) => unsafe { Block::set_next(last, block.as_ptr()) },
+            // one is alive.
+            Some(last) => unsafe { last.as_ref() }.set_next(block.as_ptr()),
         }
         tail.place = Place { block: Some(block), used: 0 };
         true
@@ -250,8 +250,8 @@ impl<T> List<T> {
     /// Keeps an empty block for later or frees it. No lock may be held.
     #[cold]
     fn recycle(&self, block: NonNull<Block<T>>) {
-        // SAFETY: the caller's alone.
-        unsafe { Block::set_next(block, ptr::null_mut()) };
+        // SAFETY: alive: the caller's alone.
+        unsafe { block.as_ref() }.set_next(ptr::null_mut());
         // Release pairs with the Acquire in `link`.
         let kept = self.spare.compare_exchange(
             ptr::null_mut(),
@@ -357,8 +357,8 @@ impl<T> List<T> {
         }
         let left = if head.place.used == BLOCK { self.step(&mut head.place) } else { None };
         let Place { block: Some(block), used } = head.place else { unreachable!("there is a message") };
-        // SAFETY: the place is filled and ours (L2).
-        unsafe { ptr::copy_nonoverlapping(Block::message(block, used), to, 1) };
+        // SAFETY: the block is alive, and the place is filled and ours (L2).
+        unsafe { block.as_ref().place(used).read(to) };
         head.place.used += 1;
         // Only the count is of interest to others.
         self.head.position.store(position + ONE, Ordering::Relaxed);
@@ -378,8 +378,8 @@ impl<T> List<T> {
         let left = place.block;
         let next = match left {
             None => self.first.load(Ordering::Relaxed),
-            // SAFETY: alive, and its link was published with the message behind it (L2).
-            Some(block) => unsafe { Block::next(block) },
+            // SAFETY: alive. Its link was published with the message behind it (L2).
+            Some(block) => unsafe { block.as_ref() }.next(),
         };
         *place = Place { block: NonNull::new(next), used: 0 };
         left

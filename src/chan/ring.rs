@@ -189,7 +189,7 @@ impl<T> Ring<T> {
                 match self.tail.compare_exchange_weak(tail.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => {
                         // SAFETY: moving `tail` over a free slot made it ours; the message is given to us.
-                        unsafe { slot.write(from) };
+                        unsafe { slot.place.write(from) };
                         // Release pairs with the Acquire in `pop`: the message is seen.
                         slot.stamp.store(self.stamp_filled(position), Ordering::Release);
                         return Push::Done;
@@ -227,7 +227,7 @@ impl<T> Ring<T> {
                 match self.head.compare_exchange_weak(head.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => {
                         // SAFETY: moving `head` over a filled slot made it ours.
-                        unsafe { slot.read(to) };
+                        unsafe { slot.place.read(to) };
                         self.leave(slot, position);
                         return Pop::Done;
                     }
@@ -354,8 +354,8 @@ impl<T> Ring<T> {
         self.tail.store(tail.moved_to(self.after(refill)).0, Ordering::Relaxed);
         // SAFETY: moving `head` made the filled slot ours, and moving `tail` kept it so.
         unsafe {
-            slot.read(to);
-            slot.write(from);
+            slot.place.read(to);
+            slot.place.write(from);
         }
         // Release pairs with the Acquire in `pop`.
         slot.stamp.store(self.stamp_filled(refill), Ordering::Release);

@@ -22,25 +22,29 @@ impl Stamp {
     }
 }
 
-pub(crate) struct Slot<T> {
-    pub(crate) stamp: Stamp,
-    value: UnsafeCell<MaybeUninit<T>>,
-}
+pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
-impl<T> Slot<T> {
+impl<T> Place<T> {
+    pub(crate) fn new() -> Place<T> {
+        Place(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
     pub(crate) unsafe fn write(&self, from: *const T) {
-        // SAFETY: the caller's, and loom checks that the slot is ours alone.
-        self.value.with_mut(|value| unsafe { ptr::copy_nonoverlapping(from, value.cast::<T>(), 1) });
+        // SAFETY: the caller's, and loom checks that the place is ours alone.
+        self.0.with_mut(|value| unsafe { ptr::copy_nonoverlapping(from, value.cast::<T>(), 1) });
     }
 
     pub(crate) unsafe fn read(&self, to: *mut T) {
         // SAFETY: as above.
-        self.value.with_mut(|value| unsafe { ptr::copy_nonoverlapping(value.cast::<T>(), to, 1) });
+        self.0.with_mut(|value| unsafe { ptr::copy_nonoverlapping(value.cast::<T>(), to, 1) });
     }
 }
 
+pub(crate) struct Slot<T> {
+    pub(crate) stamp: Stamp,
+    pub(crate) place: Place<T>,
+}
+
 pub(crate) fn slots<T>(count: usize) -> Box<[Slot<T>]> {
-    (0..count)
-        .map(|_| Slot { stamp: Stamp(AtomicUsize::new(0)), value: UnsafeCell::new(MaybeUninit::uninit()) })
-        .collect()
+    (0..count).map(|_| Slot { stamp: Stamp(AtomicUsize::new(0)), place: Place::new() }).collect()
 }
