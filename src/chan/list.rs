@@ -29,7 +29,7 @@ use crossbeam_utils::CachePadded;
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::chan::waitq::{Kind, Outcome, Side, Wakes, wait_at};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
@@ -52,12 +52,12 @@ impl<T> Place<T> {
     }
 }
 
-struct Tail<T> {
+pub(super) struct Tail<T> {
     place: Place<T>,
-    receivers: Side,
-    senders: Side,
+    pub(super) receivers: Side,
+    pub(super) senders: Side,
     /// Places promised to senders that have not used them yet.
-    reserved: usize,
+    pub(super) reserved: usize,
 }
 
 struct Head<T> {
@@ -67,8 +67,8 @@ struct Head<T> {
 }
 
 /// One end of the channel.
-struct End<S> {
-    lock: Lock<S>,
+pub(super) struct End<S> {
+    pub(super) lock: Lock<S>,
     /// `ONE` for each message that ever passed here and, at the tail, `CLOSED`. Written under the lock.
     position: AtomicUsize,
 }
@@ -90,13 +90,13 @@ enum Append {
 
 /// An unbounded channel, or a bounded one of huge capacity.
 pub(crate) struct List<T> {
-    tail: CachePadded<End<Tail<T>>>,
+    pub(super) tail: CachePadded<End<Tail<T>>>,
     head: CachePadded<End<Head<T>>>,
     /// The first block of all, for the head. Written once, under the tail's lock.
     first: AtomicPtr<Block<T>>,
     /// An empty block to be used again.
     spare: AtomicPtr<Block<T>>,
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
 }
 
 impl<T> List<T> {
@@ -267,7 +267,7 @@ impl<T> List<T> {
 
     /// Messages and reservations leave room. Needs the tail's lock.
     #[inline]
-    fn has_room(&self, tail: &Tail<T>) -> bool {
+    pub(super) fn has_room(&self, tail: &Tail<T>) -> bool {
         self.limit.is_none_or(|limit| self.len_at_tail().saturating_add(tail.reserved) < limit)
     }
 
@@ -277,7 +277,7 @@ impl<T> List<T> {
     }
 
     /// Turns room into reservations of those who wait for it, and tells those who watch. Needs the tail's lock.
-    fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
+    pub(super) fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
         if self.limit.is_none() || tail.senders.is_empty() {
             return;
         }
@@ -421,80 +421,6 @@ impl<T> List<T> {
         }
     }
 
-    // Selects.
-
-    /// Reserves a place: `Credit` or `Free`, `Disconnected`, or `Pending` if there is no room.
-    pub(crate) fn try_reserve(&self) -> Outcome {
-        if self.limit.is_none() {
-            return if self.is_closed() { Outcome::Disconnected } else { Outcome::Free };
-        }
-        let mut tail = self.tail.lock.lock();
-        if self.is_closed() {
-            Outcome::Disconnected
-        } else if self.has_room(&tail) {
-            tail.reserved += 1;
-            Outcome::Credit
-        } else {
-            Outcome::Pending
-        }
-    }
-
-    /// Gives a reservation back.
-    pub(crate) fn cancel_reserved(&self) {
-        let mut wakes = Wakes::new();
-        let mut tail = self.tail.lock.lock();
-        tail.reserved -= 1;
-        self.grant(&mut tail, &mut wakes);
-        drop(tail);
-        wakes.fire();
-    }
-
-    /// Queues a select's send, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
-        if self.is_closed() || self.has_room(&tail) {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { tail.senders.queue(kind).push(node) };
-        true
-    }
-
-    /// Queues a select's receive, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
-        if self.is_recv_ready() {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { tail.receivers.queue(kind).push(node) };
-        true
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().senders.queue(kind).unlink(node) };
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().receivers.queue(kind).unlink(node) };
-    }
-
     // The channel as a whole.
 
     /// Operations that wait: of senders, of receivers.
@@ -545,10 +471,6 @@ impl<T> List<T> {
 
     pub(crate) fn limit(&self) -> Option<usize> {
         self.limit
-    }
-
-    pub(crate) fn is_send_ready(&self) -> bool {
-        self.limit.is_none() || self.is_closed() || self.has_room(&self.tail.lock.lock())
     }
 
     pub(crate) fn is_recv_ready(&self) -> bool {

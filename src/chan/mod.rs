@@ -25,6 +25,7 @@
 //! [crossbeam-channel]: https://docs.rs/crossbeam-channel
 
 mod array;
+mod array_select;
 mod at;
 mod block;
 mod counter;
@@ -36,6 +37,7 @@ mod handle;
 pub mod internal;
 mod iter;
 mod list;
+mod list_select;
 mod macros;
 mod payload;
 mod receiver;
@@ -118,7 +120,7 @@ fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 /// A receiver that gets one message after `duration`: the instant at which it was due. It is never
-/// disconnected. A duration that is too long to be counted means [`never`].
+/// disconnected. A duration that is too long to be counted means [`never()`].
 ///
 /// ```
 /// use gort::chan::{after, select, unbounded};
@@ -162,7 +164,7 @@ pub const fn never<T>() -> Receiver<T> {
 
 /// A receiver that gets a message every `duration`: the instant at which it was due. It holds one at a time:
 /// ticks that nobody takes are dropped. It is never disconnected. A duration that is too long to be counted means
-/// [`never`].
+/// [`never()`].
 ///
 /// ```
 /// use gort::chan::tick;

@@ -2,6 +2,8 @@
 
 #[path = "../../../src/chan/array.rs"]
 pub(crate) mod array;
+#[path = "../../../src/chan/array_select.rs"]
+mod array_select;
 #[path = "../../../src/chan/block.rs"]
 pub(crate) mod block;
 #[path = "../../../src/chan/counter.rs"]
@@ -14,6 +16,8 @@ pub(crate) mod errors;
 pub(crate) mod handle;
 #[path = "../../../src/chan/list.rs"]
 pub(crate) mod list;
+#[path = "../../../src/chan/list_select.rs"]
+mod list_select;
 #[path = "../../../src/chan/ring.rs"]
 pub(crate) mod ring;
 #[path = "../../../src/chan/waitq.rs"]
