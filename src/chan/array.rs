@@ -26,7 +26,7 @@ use crossbeam_utils::CachePadded;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
@@ -71,7 +71,7 @@ impl<T> Array<T> {
         let result = match unsafe { self.ring.push(&raw const *msg, 0) } {
             Push::Done => return Ok(()),
             Push::Full => Outcome::Pending,
-            Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, false, None),
+            Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, None),
         };
         match result {
             Outcome::Done => Ok(()),
@@ -87,17 +87,18 @@ impl<T> Array<T> {
         if unsafe { self.ring.push(&raw const *msg, 0) } == Push::Done {
             return Ok(());
         }
-        match self.send_slow(&raw const *msg, true, deadline) {
+        let parker = Parker::new(WaitReason::ChanSend, self.address(), deadline);
+        match self.send_slow(&raw const *msg, Some(parker)) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
         }
     }
 
-    /// Sends under the lock, waiting if `block`. `Done` means that the message was given away, `Pending` that
+    /// Sends under the lock, and waits if it may. `Done` means that the message was given away, `Pending` that
     /// there was no room (in time).
     #[cold]
-    fn send_slow(&self, msg: *const T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn send_slow(&self, msg: *const T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
         loop {
             let mut state = self.state.lock();
@@ -113,23 +114,19 @@ impl<T> Array<T> {
                     relax.relax();
                     continue;
                 }
-                Locked::Blocked if !block => return Outcome::Pending,
                 Locked::Blocked => {}
             }
+            let Some(parker) = parker else { return Outcome::Pending };
             if !self.stop_receivers(&state) {
                 continue;
             }
-            let outcome = wait_at(
+            return parker.wait(
                 msg.cast_mut().cast(),
-                WaitReason::ChanSend,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe { self.publish(state, node, |s| &mut s.senders, Kind::Op) },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.senders, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
     }
 
@@ -232,7 +229,7 @@ impl<T> Array<T> {
             Pop::Done => Outcome::Done,
             Pop::Empty { closed: true } => Outcome::Disconnected,
             Pop::Empty { closed: false } => Outcome::Pending,
-            Pop::Flagged | Pop::Busy => self.recv_slow(to, false, None),
+            Pop::Flagged | Pop::Busy => self.recv_slow(to, None),
         }
     }
 
@@ -241,7 +238,8 @@ impl<T> Array<T> {
         let mut msg = MaybeUninit::<T>::uninit();
         // SAFETY: a place for a message.
         if unsafe { self.ring.pop(msg.as_mut_ptr(), 0) } != Pop::Done {
-            match self.recv_slow(msg.as_mut_ptr(), true, deadline) {
+            let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
+            match self.recv_slow(msg.as_mut_ptr(), Some(parker)) {
                 Outcome::Done => {}
                 Outcome::Disconnected => return Err(RecvTimeoutError::Disconnected),
                 _ => return Err(RecvTimeoutError::Timeout),
@@ -251,10 +249,10 @@ impl<T> Array<T> {
         Ok(unsafe { msg.assume_init() })
     }
 
-    /// Receives under the lock, waiting if `block`. `Done` means that `to` holds a message, `Pending` that
+    /// Receives under the lock, and waits if it may. `Done` means that `to` holds a message, `Pending` that
     /// there was none (in time).
     #[cold]
-    fn recv_slow(&self, to: *mut T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn recv_slow(&self, to: *mut T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
         loop {
             let mut state = self.state.lock();
@@ -270,23 +268,19 @@ impl<T> Array<T> {
                     relax.relax();
                     continue;
                 }
-                Locked::Blocked if !block => return Outcome::Pending,
                 Locked::Blocked => {}
             }
+            let Some(parker) = parker else { return Outcome::Pending };
             if !self.stop_senders(&state) {
                 continue;
             }
-            let outcome = wait_at(
+            return parker.wait(
                 to.cast(),
-                WaitReason::ChanReceive,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe { self.publish(state, node, |s| &mut s.receivers, Kind::Op) },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.receivers, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
     }
 

@@ -29,7 +29,7 @@ use crossbeam_utils::CachePadded;
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::waitq::{Kind, Outcome, Side, Wakes, wait_at};
+use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
@@ -135,7 +135,12 @@ impl<T> List<T> {
     #[inline]
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, Room::Wait(deadline)) {
+        // Only a channel with a limit ever waits to send.
+        let room = match self.limit {
+            None => Room::Try,
+            Some(_) => Room::Wait(Parker::new(WaitReason::ChanSend, self.address(), deadline)),
+        };
+        match self.send_from(&raw const *msg, room) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
@@ -171,10 +176,9 @@ impl<T> List<T> {
                     memory = Some(Block::new());
                 }
                 Append::Full => match room {
-                    Room::Wait(deadline) => match self.wait_for_room(tail, deadline) {
-                        Some(Outcome::Credit) => room = Room::Reserved,
-                        Some(outcome) => break outcome,
-                        None => break Outcome::Pending,
+                    Room::Wait(parker) => match self.wait_for_room(tail, parker) {
+                        Outcome::Credit => room = Room::Reserved,
+                        outcome => break outcome,
                     },
                     Room::Try | Room::Reserved => break Outcome::Pending,
                 },
@@ -293,13 +297,10 @@ impl<T> List<T> {
     }
 
     #[cold]
-    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, deadline: Option<Instant>) -> Option<Outcome> {
-        wait_at(
+    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, parker: Parker) -> Outcome {
+        parker.wait(
             ptr::null_mut(),
-            WaitReason::ChanSend,
-            self.address(),
-            deadline,
-            // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+            // SAFETY: the parker keeps the node until it is claimed or retracted.
             |node| unsafe {
                 tail.senders.ops.push(node);
                 drop(tail);
@@ -394,6 +395,7 @@ impl<T> List<T> {
 
     #[cold]
     fn wait_for_message(&self, to: *mut T, deadline: Option<Instant>) -> Outcome {
+        let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
         loop {
             let mut tail = self.tail.lock.lock();
             if self.is_recv_ready() {
@@ -404,12 +406,9 @@ impl<T> List<T> {
                     outcome => return outcome,
                 }
             }
-            let outcome = wait_at(
+            return parker.wait(
                 to.cast(),
-                WaitReason::ChanReceive,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe {
                     tail.receivers.ops.push(node);
                     drop(tail);
@@ -417,7 +416,6 @@ impl<T> List<T> {
                 // SAFETY: as above.
                 |node| unsafe { self.dequeue_recv(node, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
     }
 
@@ -483,8 +481,8 @@ impl<T> List<T> {
 enum Room {
     /// What is there now, or nothing.
     Try,
-    /// What is there before the deadline.
-    Wait(Option<Instant>),
+    /// What is there in time.
+    Wait(Parker),
     /// A reservation.
     Reserved,
 }
