@@ -21,8 +21,6 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::time::Instant;
 
-use crossbeam_utils::CachePadded;
-
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
@@ -49,13 +47,13 @@ enum Locked {
 /// A bounded channel.
 pub(crate) struct Array<T> {
     pub(super) ring: Ring<T>,
-    pub(super) state: CachePadded<Lock<State>>,
+    pub(super) state: Lock<State>,
 }
 
 impl<T> Array<T> {
     pub(crate) fn new(capacity: usize) -> Array<T> {
         let state = State { receivers: Side::new(), senders: Side::new(), reserved: 0 };
-        Array { ring: Ring::new(capacity), state: CachePadded::new(Lock::new(state)) }
+        Array { ring: Ring::new(capacity), state: Lock::new(state) }
     }
 
     fn address(&self) -> usize {
@@ -454,6 +452,7 @@ impl<T> Array<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        self.close_and_discard();
+        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        while self.try_recv().is_ok() {}
     }
 }

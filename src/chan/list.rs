@@ -24,11 +24,10 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crossbeam_utils::CachePadded;
-
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use crate::chan::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
@@ -66,16 +65,18 @@ struct Head<T> {
     seen: usize,
 }
 
-/// One end of the channel.
+/// One end of the channel. In another cache line than the other end, whatever is between them.
+#[repr(C)]
 pub(super) struct End<S> {
     pub(super) lock: Lock<S>,
     /// `ONE` for each message that ever passed here and, at the tail, `CLOSED`. Written under the lock.
     position: AtomicUsize,
+    _pad: Pad,
 }
 
 impl<S> End<S> {
-    fn new(state: S) -> CachePadded<End<S>> {
-        CachePadded::new(End { lock: Lock::new(state), position: AtomicUsize::new(0) })
+    fn new(state: S) -> End<S> {
+        End { lock: Lock::new(state), position: AtomicUsize::new(0), _pad: Pad::new() }
     }
 }
 
@@ -90,8 +91,8 @@ enum Append {
 
 /// An unbounded channel, or a bounded one of huge capacity.
 pub(crate) struct List<T> {
-    pub(super) tail: CachePadded<End<Tail<T>>>,
-    head: CachePadded<End<Head<T>>>,
+    pub(super) tail: End<Tail<T>>,
+    head: End<Head<T>>,
     /// The first block of all, for the head. Written once, under the tail's lock.
     first: AtomicPtr<Block<T>>,
     /// An empty block to be used again.
@@ -489,7 +490,8 @@ enum Room {
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        self.close_and_discard();
+        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        while self.try_recv().is_ok() {}
         let left = self.head.lock.lock().place.block;
         let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
         for block in [left, spare].into_iter().flatten() {

@@ -39,6 +39,7 @@ mod iter;
 mod list;
 mod list_select;
 mod macros;
+mod pad;
 mod payload;
 mod receiver;
 mod relax;

@@ -18,6 +18,8 @@ pub(crate) mod handle;
 pub(crate) mod list;
 #[path = "../../../src/chan/list_select.rs"]
 mod list_select;
+#[path = "../../../src/chan/pad.rs"]
+pub(crate) mod pad;
 #[path = "../../../src/chan/ring.rs"]
 pub(crate) mod ring;
 #[path = "../../../src/chan/waitq.rs"]
