@@ -16,3 +16,6 @@ pub(crate) const RUNQ_SIZE: usize = 256;
 /// acquire and release ordering, but knows SeqCst fences: there this is one.
 #[inline(always)]
 pub(crate) fn fence_after_seq_cst() {}
+
+/// Messages in a block of an unbounded channel. The loom models shrink it.
+pub(crate) const CHAN_BLOCK: usize = 32;

@@ -10,7 +10,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::context::ambient;
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
@@ -104,6 +104,7 @@ impl Alarm {
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
         let _unlimited = deadline.is_none().then(ambient::suspend);
+        let parker = Parker::new(WaitReason::ChanReceive, ptr::from_ref(self) as usize, deadline);
         loop {
             let mut state = self.state.lock();
             let now = clock::now();
@@ -115,13 +116,10 @@ impl Alarm {
             }
             let until = deadline.into_iter().chain(state.deadline()).min();
             // However the wait ends, we look again.
-            wait_at(
+            parker.until(until).wait(
                 ptr::null_mut(),
-                WaitReason::ChanReceive,
-                ptr::from_ref(self) as usize,
-                until,
                 |node| {
-                    // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                    // SAFETY: `wait` keeps the node until it is claimed or retracted.
                     unsafe { state.receivers.ops.push(node) };
                     drop(state);
                 },

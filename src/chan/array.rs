@@ -21,19 +21,17 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::time::Instant;
 
-use crossbeam_utils::CachePadded;
-
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
-struct State {
-    receivers: Side,
-    senders: Side,
-    reserved: usize,
+pub(super) struct State {
+    pub(super) receivers: Side,
+    pub(super) senders: Side,
+    pub(super) reserved: usize,
 }
 
 /// What an operation under the lock came to.
@@ -48,14 +46,14 @@ enum Locked {
 
 /// A bounded channel.
 pub(crate) struct Array<T> {
-    ring: Ring<T>,
-    state: CachePadded<Lock<State>>,
+    pub(super) ring: Ring<T>,
+    pub(super) state: Lock<State>,
 }
 
 impl<T> Array<T> {
     pub(crate) fn new(capacity: usize) -> Array<T> {
         let state = State { receivers: Side::new(), senders: Side::new(), reserved: 0 };
-        Array { ring: Ring::new(capacity), state: CachePadded::new(Lock::new(state)) }
+        Array { ring: Ring::new(capacity), state: Lock::new(state) }
     }
 
     fn address(&self) -> usize {
@@ -71,7 +69,7 @@ impl<T> Array<T> {
         let result = match unsafe { self.ring.push(&raw const *msg, 0) } {
             Push::Done => return Ok(()),
             Push::Full => Outcome::Pending,
-            Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, false, None),
+            Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, None),
         };
         match result {
             Outcome::Done => Ok(()),
@@ -87,17 +85,18 @@ impl<T> Array<T> {
         if unsafe { self.ring.push(&raw const *msg, 0) } == Push::Done {
             return Ok(());
         }
-        match self.send_slow(&raw const *msg, true, deadline) {
+        let parker = Parker::new(WaitReason::ChanSend, self.address(), deadline);
+        match self.send_slow(&raw const *msg, Some(parker)) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
         }
     }
 
-    /// Sends under the lock, waiting if `block`. `Done` means that the message was given away, `Pending` that
+    /// Sends under the lock, and waits if it may. `Done` means that the message was given away, `Pending` that
     /// there was no room (in time).
     #[cold]
-    fn send_slow(&self, msg: *const T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn send_slow(&self, msg: *const T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
         loop {
             let mut state = self.state.lock();
@@ -113,23 +112,19 @@ impl<T> Array<T> {
                     relax.relax();
                     continue;
                 }
-                Locked::Blocked if !block => return Outcome::Pending,
                 Locked::Blocked => {}
             }
+            let Some(parker) = parker else { return Outcome::Pending };
             if !self.stop_receivers(&state) {
                 continue;
             }
-            let outcome = wait_at(
+            return parker.wait(
                 msg.cast_mut().cast(),
-                WaitReason::ChanSend,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe { self.publish(state, node, |s| &mut s.senders, Kind::Op) },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.senders, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
     }
 
@@ -157,7 +152,7 @@ impl<T> Array<T> {
     }
 
     /// Copies the message to the first waiting receiver, if there still is one.
-    fn hand_over(&self, state: &mut State, msg: *const T) -> Option<Wakes> {
+    pub(super) fn hand_over(&self, state: &mut State, msg: *const T) -> Option<Wakes> {
         let node = state.receivers.ops.claim()?;
         let mut wakes = Wakes::new();
         // SAFETY: the node is claimed; receivers have slots for a message of our type. The caller gives
@@ -171,7 +166,7 @@ impl<T> Array<T> {
     }
 
     /// A message has come into the ring and nobody waits for it: tell those who watch.
-    fn filled(&self, state: &mut State) -> Wakes {
+    pub(super) fn filled(&self, state: &mut State) -> Wakes {
         let mut wakes = Wakes::new();
         state.receivers.watchers.claim_all(Outcome::Done, &mut wakes);
         self.settle_tail_flag(state);
@@ -179,12 +174,12 @@ impl<T> Array<T> {
     }
 
     /// Messages and reservations leave room. Exact while `tail` carries a flag.
-    fn has_room(&self, state: &State) -> bool {
+    pub(super) fn has_room(&self, state: &State) -> bool {
         self.ring.len_between(self.ring.head(), self.ring.tail()) + state.reserved < self.ring.capacity()
     }
 
     /// Makes receivers come to the lock. False if there is room after all; then nothing has changed.
-    fn stop_receivers(&self, state: &State) -> bool {
+    pub(super) fn stop_receivers(&self, state: &State) -> bool {
         let head = self.ring.flag_head(WAITING);
         let tail = self.ring.tail();
         if self.ring.len_between(head, tail) + state.reserved >= self.ring.capacity() {
@@ -194,13 +189,13 @@ impl<T> Array<T> {
         false
     }
 
-    fn settle_tail_flag(&self, state: &State) {
+    pub(super) fn settle_tail_flag(&self, state: &State) {
         if state.receivers.is_empty() && self.ring.tail().has(WAITING) {
             self.ring.unflag_tail(WAITING);
         }
     }
 
-    fn settle_head_flag(&self, state: &State) {
+    pub(super) fn settle_head_flag(&self, state: &State) {
         if state.senders.is_empty() && self.ring.head().has(WAITING) {
             self.ring.unflag_head(WAITING);
         }
@@ -232,7 +227,7 @@ impl<T> Array<T> {
             Pop::Done => Outcome::Done,
             Pop::Empty { closed: true } => Outcome::Disconnected,
             Pop::Empty { closed: false } => Outcome::Pending,
-            Pop::Flagged | Pop::Busy => self.recv_slow(to, false, None),
+            Pop::Flagged | Pop::Busy => self.recv_slow(to, None),
         }
     }
 
@@ -241,7 +236,8 @@ impl<T> Array<T> {
         let mut msg = MaybeUninit::<T>::uninit();
         // SAFETY: a place for a message.
         if unsafe { self.ring.pop(msg.as_mut_ptr(), 0) } != Pop::Done {
-            match self.recv_slow(msg.as_mut_ptr(), true, deadline) {
+            let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
+            match self.recv_slow(msg.as_mut_ptr(), Some(parker)) {
                 Outcome::Done => {}
                 Outcome::Disconnected => return Err(RecvTimeoutError::Disconnected),
                 _ => return Err(RecvTimeoutError::Timeout),
@@ -251,10 +247,10 @@ impl<T> Array<T> {
         Ok(unsafe { msg.assume_init() })
     }
 
-    /// Receives under the lock, waiting if `block`. `Done` means that `to` holds a message, `Pending` that
+    /// Receives under the lock, and waits if it may. `Done` means that `to` holds a message, `Pending` that
     /// there was none (in time).
     #[cold]
-    fn recv_slow(&self, to: *mut T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn recv_slow(&self, to: *mut T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
         loop {
             let mut state = self.state.lock();
@@ -270,23 +266,19 @@ impl<T> Array<T> {
                     relax.relax();
                     continue;
                 }
-                Locked::Blocked if !block => return Outcome::Pending,
                 Locked::Blocked => {}
             }
+            let Some(parker) = parker else { return Outcome::Pending };
             if !self.stop_senders(&state) {
                 continue;
             }
-            let outcome = wait_at(
+            return parker.wait(
                 to.cast(),
-                WaitReason::ChanReceive,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe { self.publish(state, node, |s| &mut s.receivers, Kind::Op) },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.receivers, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
     }
 
@@ -376,7 +368,7 @@ impl<T> Array<T> {
 
     /// # Safety
     /// The back is free, `tail` carries `HELD`, `from` is a message that is given away.
-    unsafe fn push_certainly(&self, from: *const T) {
+    pub(super) unsafe fn push_certainly(&self, from: *const T) {
         // SAFETY: the caller's.
         let result = unsafe { self.ring.push(from, WAITING | HELD) };
         debug_assert_eq!(result, Push::Done);
@@ -384,7 +376,7 @@ impl<T> Array<T> {
 
     /// Makes senders come to the lock. False if there is something to receive, or nothing ever will be; then
     /// nothing has changed.
-    fn stop_senders(&self, state: &State) -> bool {
+    pub(super) fn stop_senders(&self, state: &State) -> bool {
         let tail = self.ring.flag_tail(WAITING);
         if tail.is_at(self.ring.head()) && !tail.has(CLOSED) {
             return true;
@@ -397,7 +389,7 @@ impl<T> Array<T> {
 
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    unsafe fn publish(
+    pub(super) unsafe fn publish(
         &self,
         mut state: Guard<'_, State>,
         node: *mut Node,
@@ -410,161 +402,12 @@ impl<T> Array<T> {
 
     /// # Safety
     /// The node is alive and was published at this side with this kind.
-    unsafe fn retract(&self, node: *mut Node, side: fn(&mut State) -> &mut Side, kind: Kind) {
+    pub(super) unsafe fn retract(&self, node: *mut Node, side: fn(&mut State) -> &mut Side, kind: Kind) {
         let mut state = self.state.lock();
         // SAFETY: the caller's.
         unsafe { side(&mut state).queue(kind).unlink(node) };
         self.settle_tail_flag(&state);
         self.settle_head_flag(&state);
-    }
-
-    // Sends of selects, whose message comes later.
-
-    /// Reserves a place. `Credit`, `Disconnected`, or `Pending` if there is no room.
-    pub(crate) fn try_reserve(&self) -> Outcome {
-        let mut state = self.state.lock();
-        let tail = self.ring.flag_tail(HELD);
-        if !tail.has(CLOSED) && self.has_room(&state) {
-            state.reserved += 1;
-            return Outcome::Credit;
-        }
-        self.settle_hold(&state);
-        if tail.has(CLOSED) { Outcome::Disconnected } else { Outcome::Pending }
-    }
-
-    fn settle_hold(&self, state: &State) {
-        if state.reserved == 0 && self.ring.tail().has(HELD) {
-            self.ring.unflag_tail(HELD);
-        }
-    }
-
-    /// Uses a reservation: `Done`, or `Disconnected` if the channel was closed meanwhile; then the message is
-    /// still the caller's.
-    pub(crate) fn send_reserved(&self, msg: *const T) -> Outcome {
-        let mut relax = Relax::new();
-        loop {
-            let mut state = self.state.lock();
-            let tail = self.ring.tail();
-            if tail.has(CLOSED) {
-                state.reserved -= 1;
-                self.settle_hold(&state);
-                return Outcome::Disconnected;
-            }
-            if tail.has(WAITING)
-                && let Some(wakes) = self.hand_over(&mut state, msg)
-            {
-                drop(state);
-                wakes.fire();
-                // The message did not need the place.
-                self.cancel_reserved();
-                return Outcome::Done;
-            }
-            if self.ring.back_is_free() {
-                // SAFETY: the back is free, and `tail` carries HELD (A3).
-                unsafe { self.push_certainly(msg) };
-                state.reserved -= 1;
-                let wakes = self.filled(&mut state);
-                self.settle_hold(&state);
-                drop(state);
-                wakes.fire();
-                return Outcome::Done;
-            }
-            drop(state);
-            relax.relax();
-        }
-    }
-
-    /// Gives a reservation back: its place goes to a waiting sender.
-    pub(crate) fn cancel_reserved(&self) {
-        let mut relax = Relax::new();
-        loop {
-            let mut state = self.state.lock();
-            if self.ring.tail().has(CLOSED) || state.senders.ops.is_empty() {
-                state.reserved -= 1;
-                let mut wakes = Wakes::new();
-                state.senders.watchers.claim_all(Outcome::Done, &mut wakes);
-                self.settle_head_flag(&state);
-                self.settle_hold(&state);
-                drop(state);
-                wakes.fire();
-                return;
-            }
-            if !self.ring.back_is_free() {
-                drop(state);
-                relax.relax();
-                continue;
-            }
-            if let Some(node) = state.senders.ops.claim() {
-                let mut wakes = Wakes::new();
-                // SAFETY: the node is claimed; a slot holds a message of our type. The back is free and
-                // `tail` carries HELD.
-                unsafe {
-                    let slot = (*node.as_ptr()).slot.cast::<T>();
-                    if slot.is_null() {
-                        // The reservation changes hands.
-                        wakes.add(node, Outcome::Credit);
-                    } else {
-                        self.push_certainly(slot);
-                        state.reserved -= 1;
-                        wakes.add(node, Outcome::Done);
-                    }
-                }
-                self.settle_head_flag(&state);
-                self.settle_hold(&state);
-                drop(state);
-                wakes.fire();
-                return;
-            }
-        }
-    }
-
-    /// Queues a select's send, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        let state = self.state.lock();
-        if self.ring.tail().has(CLOSED) || !self.stop_receivers(&state) {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { self.publish(state, node, |s| &mut s.senders, kind) };
-        true
-    }
-
-    /// Queues a select's receive, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        let state = self.state.lock();
-        // SAFETY: the node is the caller's, and not yet published.
-        let own = unsafe { (*node).wait() };
-        // With all the capacity reserved, senders can wait at an empty ring.
-        if state.senders.ops.has_claimable(own, Node::has_slot) || !self.stop_senders(&state) {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { self.publish(state, node, |s| &mut s.receivers, kind) };
-        true
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.retract(node, |s| &mut s.senders, kind) };
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.retract(node, |s| &mut s.receivers, kind) };
     }
 
     // The channel as a whole.
@@ -605,28 +448,11 @@ impl<T> Array<T> {
     pub(crate) fn capacity(&self) -> usize {
         self.ring.capacity()
     }
-
-    pub(crate) fn is_send_ready(&self) -> bool {
-        let tail = self.ring.tail();
-        if tail.has(HELD) && !tail.has(CLOSED) {
-            let state = self.state.lock();
-            return self.has_room(&state);
-        }
-        self.ring.len() < self.ring.capacity() || self.ring.is_closed()
-    }
-
-    pub(crate) fn is_recv_ready(&self) -> bool {
-        self.ring.len() != 0
-            || self.ring.is_closed()
-            || self.ring.head().has(WAITING) && {
-                let state = self.state.lock();
-                state.senders.ops.has_claimable(ptr::null(), Node::has_slot)
-            }
-    }
 }
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        self.close_and_discard();
+        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        while self.try_recv().is_ok() {}
     }
 }

@@ -24,12 +24,11 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crossbeam_utils::CachePadded;
-
 use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, wait_at};
+use crate::chan::pad::Pad;
+use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
@@ -52,12 +51,12 @@ impl<T> Place<T> {
     }
 }
 
-struct Tail<T> {
+pub(super) struct Tail<T> {
     place: Place<T>,
-    receivers: Side,
-    senders: Side,
+    pub(super) receivers: Side,
+    pub(super) senders: Side,
     /// Places promised to senders that have not used them yet.
-    reserved: usize,
+    pub(super) reserved: usize,
 }
 
 struct Head<T> {
@@ -66,16 +65,18 @@ struct Head<T> {
     seen: usize,
 }
 
-/// One end of the channel.
-struct End<S> {
-    lock: Lock<S>,
+/// One end of the channel. In another cache line than the other end, whatever is between them.
+#[repr(C)]
+pub(super) struct End<S> {
+    pub(super) lock: Lock<S>,
     /// `ONE` for each message that ever passed here and, at the tail, `CLOSED`. Written under the lock.
     position: AtomicUsize,
+    _pad: Pad,
 }
 
 impl<S> End<S> {
-    fn new(state: S) -> CachePadded<End<S>> {
-        CachePadded::new(End { lock: Lock::new(state), position: AtomicUsize::new(0) })
+    fn new(state: S) -> End<S> {
+        End { lock: Lock::new(state), position: AtomicUsize::new(0), _pad: Pad::new() }
     }
 }
 
@@ -90,13 +91,13 @@ enum Append {
 
 /// An unbounded channel, or a bounded one of huge capacity.
 pub(crate) struct List<T> {
-    tail: CachePadded<End<Tail<T>>>,
-    head: CachePadded<End<Head<T>>>,
+    pub(super) tail: End<Tail<T>>,
+    head: End<Head<T>>,
     /// The first block of all, for the head. Written once, under the tail's lock.
     first: AtomicPtr<Block<T>>,
     /// An empty block to be used again.
     spare: AtomicPtr<Block<T>>,
-    limit: Option<usize>,
+    pub(super) limit: Option<usize>,
 }
 
 impl<T> List<T> {
@@ -135,7 +136,12 @@ impl<T> List<T> {
     #[inline]
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, Room::Wait(deadline)) {
+        // Only a channel with a limit ever waits to send.
+        let room = match self.limit {
+            None => Room::Try,
+            Some(_) => Room::Wait(Parker::new(WaitReason::ChanSend, self.address(), deadline)),
+        };
+        match self.send_from(&raw const *msg, room) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
@@ -171,10 +177,9 @@ impl<T> List<T> {
                     memory = Some(Block::new());
                 }
                 Append::Full => match room {
-                    Room::Wait(deadline) => match self.wait_for_room(tail, deadline) {
-                        Some(Outcome::Credit) => room = Room::Reserved,
-                        Some(outcome) => break outcome,
-                        None => break Outcome::Pending,
+                    Room::Wait(parker) => match self.wait_for_room(tail, parker) {
+                        Outcome::Credit => room = Room::Reserved,
+                        outcome => break outcome,
                     },
                     Room::Try | Room::Reserved => break Outcome::Pending,
                 },
@@ -221,7 +226,7 @@ impl<T> List<T> {
         }
         let Place { block: Some(block), used } = tail.place else { unreachable!("linked above") };
         // SAFETY: the block is alive and the place is behind the tail: ours, and empty (L2).
-        unsafe { ptr::copy_nonoverlapping(msg, Block::message(block, used), 1) };
+        unsafe { block.as_ref().place(used).write(msg) };
         tail.place.used += 1;
         tail.reserved -= reserved;
         // Release pairs with the Acquire in `pop`: L2.
@@ -240,8 +245,8 @@ impl<T> List<T> {
             // Published with the position of its first message.
             None => self.first.store(block.as_ptr(), Ordering::Relaxed),
             // SAFETY: the head leaves a block only when the next one is linked and has a message (L3), so this
-            // one is alive, and its link is read by nobody before the position moves.
-            Some(last) => unsafe { Block::set_next(last, block.as_ptr()) },
+            // one is alive.
+            Some(last) => unsafe { last.as_ref() }.set_next(block.as_ptr()),
         }
         tail.place = Place { block: Some(block), used: 0 };
         true
@@ -250,8 +255,8 @@ impl<T> List<T> {
     /// Keeps an empty block for later or frees it. No lock may be held.
     #[cold]
     fn recycle(&self, block: NonNull<Block<T>>) {
-        // SAFETY: the caller's alone.
-        unsafe { Block::set_next(block, ptr::null_mut()) };
+        // SAFETY: alive: the caller's alone.
+        unsafe { block.as_ref() }.set_next(ptr::null_mut());
         // Release pairs with the Acquire in `link`.
         let kept = self.spare.compare_exchange(
             ptr::null_mut(),
@@ -267,7 +272,7 @@ impl<T> List<T> {
 
     /// Messages and reservations leave room. Needs the tail's lock.
     #[inline]
-    fn has_room(&self, tail: &Tail<T>) -> bool {
+    pub(super) fn has_room(&self, tail: &Tail<T>) -> bool {
         self.limit.is_none_or(|limit| self.len_at_tail().saturating_add(tail.reserved) < limit)
     }
 
@@ -277,7 +282,7 @@ impl<T> List<T> {
     }
 
     /// Turns room into reservations of those who wait for it, and tells those who watch. Needs the tail's lock.
-    fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
+    pub(super) fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
         if self.limit.is_none() || tail.senders.is_empty() {
             return;
         }
@@ -293,13 +298,10 @@ impl<T> List<T> {
     }
 
     #[cold]
-    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, deadline: Option<Instant>) -> Option<Outcome> {
-        wait_at(
+    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, parker: Parker) -> Outcome {
+        parker.wait(
             ptr::null_mut(),
-            WaitReason::ChanSend,
-            self.address(),
-            deadline,
-            // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+            // SAFETY: the parker keeps the node until it is claimed or retracted.
             |node| unsafe {
                 tail.senders.ops.push(node);
                 drop(tail);
@@ -357,8 +359,8 @@ impl<T> List<T> {
         }
         let left = if head.place.used == BLOCK { self.step(&mut head.place) } else { None };
         let Place { block: Some(block), used } = head.place else { unreachable!("there is a message") };
-        // SAFETY: the place is filled and ours (L2).
-        unsafe { ptr::copy_nonoverlapping(Block::message(block, used), to, 1) };
+        // SAFETY: the block is alive, and the place is filled and ours (L2).
+        unsafe { block.as_ref().place(used).read(to) };
         head.place.used += 1;
         // Only the count is of interest to others.
         self.head.position.store(position + ONE, Ordering::Relaxed);
@@ -378,8 +380,8 @@ impl<T> List<T> {
         let left = place.block;
         let next = match left {
             None => self.first.load(Ordering::Relaxed),
-            // SAFETY: alive, and its link was published with the message behind it (L2).
-            Some(block) => unsafe { Block::next(block) },
+            // SAFETY: alive. Its link was published with the message behind it (L2).
+            Some(block) => unsafe { block.as_ref() }.next(),
         };
         *place = Place { block: NonNull::new(next), used: 0 };
         left
@@ -394,6 +396,7 @@ impl<T> List<T> {
 
     #[cold]
     fn wait_for_message(&self, to: *mut T, deadline: Option<Instant>) -> Outcome {
+        let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
         loop {
             let mut tail = self.tail.lock.lock();
             if self.is_recv_ready() {
@@ -404,12 +407,9 @@ impl<T> List<T> {
                     outcome => return outcome,
                 }
             }
-            let outcome = wait_at(
+            return parker.wait(
                 to.cast(),
-                WaitReason::ChanReceive,
-                self.address(),
-                deadline,
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 |node| unsafe {
                     tail.receivers.ops.push(node);
                     drop(tail);
@@ -417,82 +417,7 @@ impl<T> List<T> {
                 // SAFETY: as above.
                 |node| unsafe { self.dequeue_recv(node, Kind::Op) },
             );
-            return outcome.unwrap_or(Outcome::Pending);
         }
-    }
-
-    // Selects.
-
-    /// Reserves a place: `Credit` or `Free`, `Disconnected`, or `Pending` if there is no room.
-    pub(crate) fn try_reserve(&self) -> Outcome {
-        if self.limit.is_none() {
-            return if self.is_closed() { Outcome::Disconnected } else { Outcome::Free };
-        }
-        let mut tail = self.tail.lock.lock();
-        if self.is_closed() {
-            Outcome::Disconnected
-        } else if self.has_room(&tail) {
-            tail.reserved += 1;
-            Outcome::Credit
-        } else {
-            Outcome::Pending
-        }
-    }
-
-    /// Gives a reservation back.
-    pub(crate) fn cancel_reserved(&self) {
-        let mut wakes = Wakes::new();
-        let mut tail = self.tail.lock.lock();
-        tail.reserved -= 1;
-        self.grant(&mut tail, &mut wakes);
-        drop(tail);
-        wakes.fire();
-    }
-
-    /// Queues a select's send, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
-        if self.is_closed() || self.has_room(&tail) {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { tail.senders.queue(kind).push(node) };
-        true
-    }
-
-    /// Queues a select's receive, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
-        if self.is_recv_ready() {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { tail.receivers.queue(kind).push(node) };
-        true
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().senders.queue(kind).unlink(node) };
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().receivers.queue(kind).unlink(node) };
     }
 
     // The channel as a whole.
@@ -547,10 +472,6 @@ impl<T> List<T> {
         self.limit
     }
 
-    pub(crate) fn is_send_ready(&self) -> bool {
-        self.limit.is_none() || self.is_closed() || self.has_room(&self.tail.lock.lock())
-    }
-
     pub(crate) fn is_recv_ready(&self) -> bool {
         // Acquire pairs with the Release in `append` and `close`. Not equal also means closed.
         self.tail.position.load(Ordering::Acquire) != self.head.position.load(Ordering::Relaxed)
@@ -561,15 +482,16 @@ impl<T> List<T> {
 enum Room {
     /// What is there now, or nothing.
     Try,
-    /// What is there before the deadline.
-    Wait(Option<Instant>),
+    /// What is there in time.
+    Wait(Parker),
     /// A reservation.
     Reserved,
 }
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        self.close_and_discard();
+        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        while self.try_recv().is_ok() {}
         let left = self.head.lock.lock().place.block;
         let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
         for block in [left, spare].into_iter().flatten() {

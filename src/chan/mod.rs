@@ -26,6 +26,7 @@
 
 mod alarm;
 mod array;
+mod array_select;
 mod at;
 mod block;
 mod counter;
@@ -37,7 +38,9 @@ pub(crate) mod handle;
 pub mod internal;
 mod iter;
 mod list;
+mod list_select;
 mod macros;
+mod pad;
 mod payload;
 mod receiver;
 mod relax;

@@ -25,9 +25,8 @@
 //! R1. While a word carries `WAITING` (or `tail` carries `HELD` or `CLOSED`), only holders of the lock change it.
 //! R2. `head <= tail <= head + capacity`, in positions.
 
-use crossbeam_utils::CachePadded;
-
 use crate::atomic::{AtomicUsize, Ordering};
+use crate::chan::pad::Pad;
 use crate::chan::slot::{Slot, slots};
 
 /// Somebody waits at the lock for what this word's movers do.
@@ -104,15 +103,19 @@ pub(crate) enum Front {
     Busy,
 }
 
-/// The ring itself.
+/// The ring itself. What all read and nobody writes is apart from `tail`, and that from `head`.
+#[repr(C)]
 pub(crate) struct Ring<T> {
-    tail: CachePadded<AtomicUsize>,
-    head: CachePadded<AtomicUsize>,
     slots: Box<[Slot<T>]>,
     /// One less than the power of two that a lap spans.
     mask: usize,
     /// Bits of an index.
     bits: u32,
+    _before_tail: Pad,
+    tail: AtomicUsize,
+    _after_tail: Pad,
+    head: AtomicUsize,
+    _after_head: Pad,
 }
 
 // SAFETY: stamps give each slot one owner at a time; messages move between threads, hence `T: Send`.
@@ -126,11 +129,14 @@ impl<T> Ring<T> {
         debug_assert!(capacity > 0);
         let lap = capacity.next_power_of_two();
         Ring {
-            tail: CachePadded::new(AtomicUsize::new(0)),
-            head: CachePadded::new(AtomicUsize::new(0)),
             slots: slots(capacity),
             mask: lap - 1,
             bits: lap.trailing_zeros(),
+            _before_tail: Pad::new(),
+            tail: AtomicUsize::new(0),
+            _after_tail: Pad::new(),
+            head: AtomicUsize::new(0),
+            _after_head: Pad::new(),
         }
     }
 
@@ -189,7 +195,7 @@ impl<T> Ring<T> {
                 match self.tail.compare_exchange_weak(tail.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => {
                         // SAFETY: moving `tail` over a free slot made it ours; the message is given to us.
-                        unsafe { slot.write(from) };
+                        unsafe { slot.place.write(from) };
                         // Release pairs with the Acquire in `pop`: the message is seen.
                         slot.stamp.store(self.stamp_filled(position), Ordering::Release);
                         return Push::Done;
@@ -227,7 +233,7 @@ impl<T> Ring<T> {
                 match self.head.compare_exchange_weak(head.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
                     Ok(_) => {
                         // SAFETY: moving `head` over a filled slot made it ours.
-                        unsafe { slot.read(to) };
+                        unsafe { slot.place.read(to) };
                         self.leave(slot, position);
                         return Pop::Done;
                     }
@@ -354,8 +360,8 @@ impl<T> Ring<T> {
         self.tail.store(tail.moved_to(self.after(refill)).0, Ordering::Relaxed);
         // SAFETY: moving `head` made the filled slot ours, and moving `tail` kept it so.
         unsafe {
-            slot.read(to);
-            slot.write(from);
+            slot.place.read(to);
+            slot.place.write(from);
         }
         // Release pairs with the Acquire in `pop`.
         slot.stamp.store(self.stamp_filled(refill), Ordering::Release);

@@ -1,5 +1,5 @@
-//! One place of a bounded channel's ring, and the memory of a ring. The loom models have their own module of
-//! this name, with the same functions over loom's cells.
+//! The places where messages lie, and the memory of a ring. The loom models have their own module of this name,
+//! with the same functions over loom's cells.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::UnsafeCell;
@@ -8,32 +8,40 @@ use std::ptr;
 
 use crate::atomic::AtomicUsize;
 
-/// A message, if the stamp says so. What stamps mean is told in `ring.rs`.
-pub(crate) struct Slot<T> {
-    pub(crate) stamp: AtomicUsize,
-    value: UnsafeCell<MaybeUninit<T>>,
-}
+/// Room for a message; who put one in, and who may take it out, is known elsewhere.
+pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
-impl<T> Slot<T> {
+impl<T> Place<T> {
+    /// An empty one.
+    pub(crate) const fn new() -> Place<T> {
+        Place(UnsafeCell::new(MaybeUninit::uninit()))
+    }
+
     /// Moves a message in.
     ///
     /// # Safety
-    /// The slot is the caller's and empty; the message at `from` is given away.
+    /// The place is the caller's and empty; the message at `from` is given away.
     #[inline]
     pub(crate) unsafe fn write(&self, from: *const T) {
         // SAFETY: see above.
-        unsafe { ptr::copy_nonoverlapping(from, self.value.get().cast::<T>(), 1) }
+        unsafe { ptr::copy_nonoverlapping(from, self.0.get().cast::<T>(), 1) }
     }
 
     /// Moves the message out.
     ///
     /// # Safety
-    /// The slot is the caller's and holds a message; `to` may be written to.
+    /// The place is the caller's and holds a message; `to` may be written to.
     #[inline]
     pub(crate) unsafe fn read(&self, to: *mut T) {
         // SAFETY: see above.
-        unsafe { ptr::copy_nonoverlapping(self.value.get().cast::<T>(), to, 1) }
+        unsafe { ptr::copy_nonoverlapping(self.0.get().cast::<T>(), to, 1) }
     }
+}
+
+/// A place of a ring. What stamps mean is told in `ring.rs`.
+pub(crate) struct Slot<T> {
+    pub(crate) stamp: AtomicUsize,
+    pub(crate) place: Place<T>,
 }
 
 /// The slots of a ring, all with the stamp 0. Zeroed memory of the allocator is not touched, so a large ring

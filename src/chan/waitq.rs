@@ -59,8 +59,8 @@ pub(crate) struct Node {
 
 impl Node {
     /// For a wait that only a claimer of this node can end.
-    pub(crate) fn plain(slot: *mut u8) -> Node {
-        Node::with(ptr::null(), Waiter::current(), 0, slot)
+    pub(crate) fn plain(waiter: Waiter, slot: *mut u8) -> Node {
+        Node::with(ptr::null(), waiter, 0, slot)
     }
 
     /// For a wait that others can end too. The claimer claims `wait` with `claim`.
@@ -341,49 +341,64 @@ impl Wakes {
     }
 }
 
-/// Waits at a channel: `publish` pushes the node into a queue and releases the lock, `retract` is called after
-/// the deadline, to take the lock and unlink the node. Returns the outcome, or `None` after the deadline.
-#[inline]
-pub(crate) fn wait_at(
-    slot: *mut u8,
+/// A wait at a channel. Made before the channel's lock is taken: the first wait of a thread allocates.
+#[derive(Clone, Copy)]
+pub(crate) struct Parker {
+    waiter: Waiter,
     reason: WaitReason,
     object: usize,
     deadline: Option<Instant>,
-    publish: impl FnOnce(*mut Node),
-    retract: impl FnOnce(*mut Node),
-) -> Option<Outcome> {
-    match deadline {
-        None => {
-            let mut node = Node::plain(slot);
-            let node = &raw mut node;
-            publish(node);
-            park(reason, object);
-            // SAFETY: the claimer wrote the outcome before its `ready`, and does not touch the node any more.
-            Some(unsafe { (*node).outcome })
-        }
-        Some(_) => wait_at_until(slot, reason, object, deadline, publish, retract),
-    }
 }
 
-#[cold]
-fn wait_at_until(
-    slot: *mut u8,
-    reason: WaitReason,
-    object: usize,
-    deadline: Option<Instant>,
-    publish: impl FnOnce(*mut Node),
-    retract: impl FnOnce(*mut Node),
-) -> Option<Outcome> {
-    let wait = Wait::new();
-    let mut node = Node::shared(&wait, FIRST_FREE_CLAIM, slot);
-    let node = &raw mut node;
-    publish(node);
-    if ambient::park_until(&wait, reason, object, deadline) == TIMED_OUT {
-        retract(node);
-        return None;
+impl Parker {
+    #[inline]
+    pub(crate) fn new(reason: WaitReason, object: usize, deadline: Option<Instant>) -> Parker {
+        Parker { waiter: Waiter::current(), reason, object, deadline }
     }
-    // SAFETY: as in `wait_at`.
-    Some(unsafe { (*node).outcome })
+
+    /// With another deadline.
+    pub(crate) fn until(self, deadline: Option<Instant>) -> Parker {
+        Parker { deadline, ..self }
+    }
+
+    /// Waits: `publish` pushes the node into a queue and releases the lock, `retract` is called after the deadline,
+    /// to take the lock and unlink the node. Returns the outcome; `Pending` after the deadline.
+    #[inline]
+    pub(crate) fn wait(
+        self,
+        slot: *mut u8,
+        publish: impl FnOnce(*mut Node),
+        retract: impl FnOnce(*mut Node),
+    ) -> Outcome {
+        if self.deadline.is_some() {
+            return self.wait_until(slot, publish, retract);
+        }
+        let mut node = Node::plain(self.waiter, slot);
+        let node = &raw mut node;
+        publish(node);
+        park(self.reason, self.object);
+        // SAFETY: the claimer wrote the outcome before its `ready`, and does not touch the node any more.
+        unsafe { (*node).outcome }
+    }
+
+    #[cold]
+    fn wait_until(
+        self,
+        slot: *mut u8,
+        publish: impl FnOnce(*mut Node),
+        retract: impl FnOnce(*mut Node),
+    ) -> Outcome {
+        let wait = Wait::new();
+        let mut node = Node::shared(&wait, FIRST_FREE_CLAIM, slot);
+        let node = &raw mut node;
+        publish(node);
+        if ambient::park_until(&wait, self.reason, self.object, self.deadline) == TIMED_OUT {
+            retract(node);
+            return Outcome::Pending;
+        }
+        // SAFETY: as in `wait`.
+        unsafe { (*node).outcome }
+    }
 }
 
 /// Sleeps until the deadline, or for ever. A context may end it earlier: then the result is false.

@@ -17,10 +17,10 @@ use std::ptr::{self, NonNull};
 use std::time::Instant;
 
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes, finish, wait_at};
+use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
-use crate::sched::waiter::park;
+use crate::sched::waiter::{Waiter, park};
 
 struct State {
     senders: Side,
@@ -48,7 +48,7 @@ impl<T> Zero<T> {
 
     pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, false, None) {
+        match self.send_from(&raw const *msg, None) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(TrySendError::Full(ManuallyDrop::into_inner(msg))),
@@ -57,7 +57,8 @@ impl<T> Zero<T> {
 
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, true, deadline) {
+        let parker = Parker::new(WaitReason::ChanSend, self.address(), deadline);
+        match self.send_from(&raw const *msg, Some(parker)) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
@@ -66,7 +67,7 @@ impl<T> Zero<T> {
 
     /// `Done` means that the message was given away, `Pending` that nobody took it (in time).
     #[inline]
-    fn send_from(&self, msg: *const T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn send_from(&self, msg: *const T, parker: Option<Parker>) -> Outcome {
         let mut state = self.state.lock();
         if let Some(node) = state.receivers.ops.claim() {
             drop(state);
@@ -82,16 +83,11 @@ impl<T> Zero<T> {
         if state.closed {
             return Outcome::Disconnected;
         }
-        if !block {
-            return Outcome::Pending;
-        }
-        wait_at(
+        let Some(parker) = parker else { return Outcome::Pending };
+        parker.wait(
             msg.cast_mut().cast(),
-            WaitReason::ChanSend,
-            self.address(),
-            deadline,
             |node| {
-                // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
                 unsafe { state.senders.ops.push(node) };
                 let wakes = tell(&mut state.receivers);
                 drop(state);
@@ -100,14 +96,13 @@ impl<T> Zero<T> {
             // SAFETY: as above.
             |node| unsafe { self.state.lock().senders.ops.unlink(node) },
         )
-        .unwrap_or(Outcome::Pending)
     }
 
     // Receiving.
 
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        match self.recv_to(msg.as_mut_ptr(), false, None) {
+        match self.recv_to(msg.as_mut_ptr(), None) {
             // SAFETY: done, hence there is a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
@@ -117,7 +112,8 @@ impl<T> Zero<T> {
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        match self.recv_to(msg.as_mut_ptr(), true, deadline) {
+        let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
+        match self.recv_to(msg.as_mut_ptr(), Some(parker)) {
             // SAFETY: done, hence there is a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
@@ -130,12 +126,12 @@ impl<T> Zero<T> {
     /// # Safety
     /// `to` may be written to.
     pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
-        self.recv_to(to, false, None)
+        self.recv_to(to, None)
     }
 
     /// `Done` means that `to` holds a message, `Pending` that there was none (in time).
     #[inline]
-    fn recv_to(&self, to: *mut T, block: bool, deadline: Option<Instant>) -> Outcome {
+    fn recv_to(&self, to: *mut T, parker: Option<Parker>) -> Outcome {
         loop {
             let mut state = self.state.lock();
             if let Some(node) = state.senders.ops.claim() {
@@ -149,16 +145,11 @@ impl<T> Zero<T> {
             if state.closed {
                 return Outcome::Disconnected;
             }
-            if !block {
-                return Outcome::Pending;
-            }
-            let outcome = wait_at(
+            let Some(parker) = parker else { return Outcome::Pending };
+            let outcome = parker.wait(
                 to.cast(),
-                WaitReason::ChanReceive,
-                self.address(),
-                deadline,
                 |node| {
-                    // SAFETY: `wait_at` keeps the node until it is claimed or retracted.
+                    // SAFETY: the parker keeps the node until it is claimed or retracted.
                     unsafe { state.receivers.ops.push(node) };
                     let wakes = tell(&mut state.senders);
                     drop(state);
@@ -167,10 +158,8 @@ impl<T> Zero<T> {
                 // SAFETY: as above.
                 |node| unsafe { self.state.lock().receivers.ops.unlink(node) },
             );
-            match outcome {
-                None => return Outcome::Pending,
-                Some(Outcome::Retry) => {}
-                Some(outcome) => return outcome,
+            if outcome != Outcome::Retry {
+                return outcome;
             }
         }
     }
@@ -193,7 +182,7 @@ impl<T> Zero<T> {
             return Outcome::Done;
         }
         // We are in no queue: the select alone knows our node.
-        let mut node = Node::plain(to.cast());
+        let mut node = Node::plain(Waiter::current(), to.cast());
         let own = NonNull::from(&mut node);
         // SAFETY: the node is claimed.
         let waiter = unsafe { finish(sender, Outcome::Peer(own)) };

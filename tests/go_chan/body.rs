@@ -373,7 +373,8 @@ mod race_chan_test {
 
     #[test]
     fn a_channel_of_capacity_one_is_a_mutex() {
-        let ways: [fn(&Sender<()>, &Receiver<()>, &dyn Fn()); 2] = [
+        type Way = fn(&Sender<()>, &Receiver<()>, &dyn Fn());
+        let ways: [Way; 2] = [
             |s, r, critical| {
                 s.send(()).unwrap();
                 critical();
@@ -493,7 +494,8 @@ mod race_chan_test {
     /// Every message is either received or given back, however sends, a close and receives race.
     #[test]
     fn a_close_that_races_with_sends_loses_no_message() {
-        let ways: [fn(&Sender<Box<usize>>, Box<usize>) -> Result<(), Box<usize>>; 3] = [
+        type Way = fn(&Sender<Box<usize>>, Box<usize>) -> Result<(), Box<usize>>;
+        let ways: [Way; 3] = [
             |s, msg| s.send(msg).map_err(SendError::into_inner),
             |s, msg| {
                 select! {

@@ -1,0 +1,5 @@
+//! The atomics of the included files, and a small constant.
+
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+pub(crate) const CHAN_BLOCK: usize = 2;

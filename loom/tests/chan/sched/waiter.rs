@@ -1,0 +1,79 @@
+//! Threads that wait. A deadline may pass at any moment: a wait that has one ends by it unless somebody was
+//! faster, and loom tries both.
+
+use std::time::Instant;
+
+use loom::thread::Thread;
+
+use crate::atomic::{AtomicUsize, Ordering};
+use crate::sched::reason::WaitReason;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waiter(usize);
+
+struct Note {
+    set: AtomicUsize,
+    thread: Thread,
+}
+
+loom::thread_local! {
+    static NOTE: &'static Note =
+        Box::leak(Box::new(Note { set: AtomicUsize::new(0), thread: loom::thread::current() }));
+}
+
+fn note() -> &'static Note {
+    NOTE.with(|note| *note)
+}
+
+impl Waiter {
+    pub(crate) fn current() -> Waiter {
+        Waiter(std::ptr::from_ref(note()) as usize)
+    }
+
+    pub(crate) fn ready(self) {
+        // SAFETY: notes are leaked.
+        let note = unsafe { &*(self.0 as *const Note) };
+        assert_eq!(note.set.swap(1, Ordering::Release), 0, "a waiter was woken twice");
+        note.thread.unpark();
+    }
+}
+
+pub(crate) fn park(_: WaitReason, _: usize) {
+    while note().set.swap(0, Ordering::Acquire) == 0 {
+        loom::thread::park();
+    }
+}
+
+pub(crate) const UNCLAIMED: usize = 0;
+pub(crate) const TIMED_OUT: usize = 1;
+pub(crate) const FIRST_FREE_CLAIM: usize = 2;
+
+pub(crate) struct Wait {
+    claim: AtomicUsize,
+    waiter: Waiter,
+}
+
+impl Wait {
+    pub(crate) fn new() -> Wait {
+        Wait { claim: AtomicUsize::new(UNCLAIMED), waiter: Waiter::current() }
+    }
+
+    pub(crate) fn waiter(&self) -> Waiter {
+        self.waiter
+    }
+
+    pub(crate) fn try_claim(&self, claim: usize) -> bool {
+        self.claim.compare_exchange(UNCLAIMED, claim, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(crate) fn claim(&self) -> usize {
+        self.claim.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn park_until(&self, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
+        if deadline.is_none() || !self.try_claim(TIMED_OUT) {
+            park(reason, object);
+        }
+        self.claim()
+    }
+}
