@@ -1,4 +1,4 @@
-//! Goroutines for Rust: the Go scheduler as a library.
+#![doc = include_str!("../README.md")]
 
 pub mod alloc;
 mod atomic;

@@ -371,6 +371,32 @@ fn near_one_that_computes() {
     });
 }
 
+fn near_one_that_waits_for_input() {
+    must_be_left_alone("near_one_that_waits_for_input", || {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let theirs = std::os::fd::OwnedFd::from(theirs);
+        // Longer than the first look of a program with sockets.
+        let mut shell = Command::new("sh").args(["-c", "sleep 1.5; echo"]).stdout(theirs).spawn().unwrap();
+        gort::run(|| {
+            let mut ours = gort::net::UnixStream::from(ours);
+            let mut byte = [0];
+            ours.read_exact(&mut byte).unwrap();
+            assert_eq!(byte, *b"\n");
+        });
+        shell.wait().unwrap();
+    });
+}
+
+fn a_socket_that_nobody_waits_for_does_not_hide_a_deadlock() {
+    must_be_found("a_socket_that_nobody_waits_for_does_not_hide_a_deadlock", &["chan receive"], || {
+        gort::run(|| {
+            let _listener = gort::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let (_sender, receiver) = bounded::<()>(0);
+            let _ = receiver.recv();
+        });
+    });
+}
+
 fn near_main_that_is_elsewhere() {
     must_be_left_alone("near_main_that_is_elsewhere", || {
         let (sender, receiver) = bounded(0);
@@ -556,6 +582,8 @@ fn main() -> std::process::ExitCode {
         near_a_thread_that_waits_with_a_deadline
         near_a_thread_that_holds_the_lock
         near_one_that_computes
+        near_one_that_waits_for_input
+        a_socket_that_nobody_waits_for_does_not_hide_a_deadlock
         near_main_that_is_elsewhere
         near_main_that_does_not_wait_for_the_stuck
         near_a_signal_handler

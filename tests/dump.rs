@@ -157,6 +157,8 @@ fn runnable_goroutines_have_stacks() {
 #[inline(never)]
 fn blocks_here(stop: &AtomicBool) {
     gort::blocking(|| spin_until("released", || stop.load(Ordering::Relaxed)));
+    // Not a tail call: this function stays on the stack.
+    std::hint::black_box(stop);
 }
 
 #[test]

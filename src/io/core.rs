@@ -139,6 +139,16 @@ impl<T: AsFd> Io<T> {
         self.gate.run(direction, Patience::AsSet, || attempt(&mut self.inner))
     }
 
+    /// See [`Gate::read_stream`].
+    #[inline]
+    pub(crate) fn read_stream(
+        &self,
+        wanted: usize,
+        mut attempt: impl FnMut(&T) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.gate.read_stream(wanted, || attempt(&self.inner))
+    }
+
     /// As [`run`](Io::run), with other patience than usual.
     pub(crate) fn run_with<R>(
         &self,

@@ -7,7 +7,7 @@
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::netpoll::{Direction, Observed, Registration};
@@ -49,13 +49,16 @@ pub(super) struct Gate {
     turns: [Mutex<()>; 2],
     /// In nanoseconds of the monotonic clock; `NEVER` for none.
     deadlines: [AtomicU64; 2],
+    /// The observation before a read that emptied the stream, or 0.
+    drained: AtomicUsize,
     pub(super) shared: Arc<Shared>,
 }
 
 impl Gate {
     pub(super) fn new(registration: Option<Registration>, shared: Arc<Shared>) -> Gate {
         let turns = [Mutex::new(()), Mutex::new(())];
-        Gate { registration, turns, deadlines: [NEVER.into(), NEVER.into()], shared }
+        let deadlines = [NEVER.into(), NEVER.into()];
+        Gate { registration, turns, deadlines, drained: AtomicUsize::new(0), shared }
     }
 
     /// The longest wait of each later call in that direction.
@@ -79,6 +82,42 @@ impl Gate {
         if let Some(registration) = &self.registration {
             registration.close();
         }
+    }
+
+    /// Reads up to `wanted` bytes from a stream, as [`run`](Gate::run). If the last read emptied the stream, and nothing was
+    /// heard of it since, this begins with the wait.
+    #[inline]
+    pub(super) fn read_stream(
+        &self,
+        wanted: usize,
+        mut attempt: impl FnMut() -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let Some(registration) = &self.registration else { return run_blocking(attempt) };
+        let first = registration.observe(Direction::Read);
+        if first.to_word() == self.drained.load(Ordering::Relaxed) && first.is_plain_edge() && wanted != 0 {
+            self.wait_before_reading(registration, first)?;
+        }
+        let mut observed = None;
+        let result = self.run(Direction::Read, Patience::AsSet, || {
+            observed = Some(registration.observe(Direction::Read));
+            attempt()
+        });
+        if let (Ok(1..), Some(observed)) = (&result, observed)
+            && result.as_ref().is_ok_and(|&length| length < wanted)
+            && observed.is_plain_edge()
+        {
+            self.drained.store(observed.to_word(), Ordering::Relaxed);
+        }
+        result
+    }
+
+    #[inline(never)]
+    fn wait_before_reading(&self, registration: &Registration, observed: Observed) -> io::Result<()> {
+        if self.shared.nonblocking.load(Ordering::Relaxed) {
+            return Ok(()); // what has come may not have been heard of yet
+        }
+        let waiting = self.take_turn(Direction::Read, Patience::AsSet)?;
+        self.wait(registration, &waiting, observed)
     }
 
     /// Does `attempt` until it does not block.

@@ -156,7 +156,7 @@ macro_rules! stream_traits {
         impl Read for &$type {
             #[inline]
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-                self.io.run(Direction::Read, |mut inner| inner.read(buf))
+                self.io.read_stream(buf.len(), |mut inner| inner.read(buf))
             }
 
             fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {

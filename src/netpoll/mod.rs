@@ -97,17 +97,18 @@ pub(crate) fn wait(timeout_nanos: Option<u64>, ready: &GList) {
         }
         let Some(desc) = desc::of_event(event.u64) else { continue };
         let (readable, writable) = epoll::directions(event);
+        let special = epoll::is_special(event);
         if readable {
-            notify(desc, Direction::Read, version, ready);
+            notify(desc, Direction::Read, version, special, ready);
         }
         if writable {
-            notify(desc, Direction::Write, version, ready);
+            notify(desc, Direction::Write, version, special, ready);
         }
     }
 }
 
-fn notify(desc: &PollDesc, direction: Direction, version: usize, ready: &GList) {
-    if let Some(waiter) = desc.word(direction).notify(version)
+fn notify(desc: &PollDesc, direction: Direction, version: usize, special: bool, ready: &GList) {
+    if let Some(waiter) = desc.word(direction).notify(version, special)
         && let Fire::Ready(g) = Waiter::from_word(waiter).ready_from_timer()
     {
         ready.push_back(g);

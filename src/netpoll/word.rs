@@ -4,7 +4,7 @@
 //! |------------|----------|-------------------------------------------------------------------------|
 //! | NIL        | all 0    | nothing is known, nobody waits                                          |
 //! | WAITING(w) | 00 or 01 | `w` waits (the number of a goroutine's or a foreign thread's Waiter)    |
-//! | READY(v)   | 10       | an edge came, in the poll of number `v`                                 |
+//! | READY(v)   | 10       | an edge came, in the poll of number `v`; bit 2: it told of more than data |
 //! | CLOSED     | 11       | for good, until `reset`                                                 |
 //!
 //! How to use it: `observe`, try the I/O, and if that would block `begin_wait` with what was observed. It succeeds
@@ -15,6 +15,7 @@ use crate::atomic::{AtomicUsize, Ordering};
 
 const NIL: usize = 0;
 const READY: usize = 0b10;
+const SPECIAL: usize = 0b100;
 const CLOSED: usize = 0b11;
 
 pub(crate) struct PollWord(AtomicUsize);
@@ -26,6 +27,19 @@ pub(crate) struct Observed(usize);
 impl Observed {
     pub(crate) fn is_closed(self) -> bool {
         self.0 == CLOSED
+    }
+
+    /// As a number, to be compared with later ones.
+    #[inline]
+    pub(crate) fn to_word(self) -> usize {
+        self.0
+    }
+
+    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a stream after
+    /// this observation gives less than was asked for, there is nothing more until the word changes.
+    #[inline]
+    pub(crate) fn is_plain_edge(self) -> bool {
+        self.0 & (READY | SPECIAL | 1) == READY
     }
 
     fn is_waiting(self) -> bool {
@@ -68,10 +82,10 @@ impl PollWord {
         self.0.compare_exchange(waiter, NIL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The poll of number `version` saw an edge. Whoever waited is returned and must be readied.
+    /// The poll of number `version` saw an edge, which told of more than data if `special`. Whoever waited is returned and must be readied.
     #[must_use]
-    pub(crate) fn notify(&self, version: usize) -> Option<usize> {
-        self.change(version << 2 | READY)
+    pub(crate) fn notify(&self, version: usize, special: bool) -> Option<usize> {
+        self.change(version << 3 | if special { SPECIAL } else { 0 } | READY)
     }
 
     /// Ends all waiting for good. Whoever waited is returned and must be readied.

@@ -8,20 +8,20 @@ const SOMEBODY: usize = 0x1000;
 fn an_edge_after_the_observation_forbids_the_wait() {
     let word = PollWord::new();
     let before = word.observe();
-    assert_eq!(word.notify(1), None);
+    assert_eq!(word.notify(1, false), None);
     assert!(!word.begin_wait(before, SOMEBODY));
     let before = word.observe();
     assert!(word.begin_wait(before, SOMEBODY));
-    assert_eq!(word.notify(2), Some(SOMEBODY));
+    assert_eq!(word.notify(2, false), Some(SOMEBODY));
     assert!(!word.cancel(SOMEBODY));
 }
 
 #[test]
 fn a_newer_edge_is_not_the_one_that_was_observed() {
     let word = PollWord::new();
-    assert_eq!(word.notify(1), None);
+    assert_eq!(word.notify(1, false), None);
     let before = word.observe();
-    assert_eq!(word.notify(2), None);
+    assert_eq!(word.notify(2, false), None);
     assert!(!word.begin_wait(before, SOMEBODY));
 }
 
@@ -30,7 +30,7 @@ fn closed_stays_closed() {
     let word = PollWord::new();
     assert!(word.begin_wait(word.observe(), SOMEBODY));
     assert_eq!(word.close(), Some(SOMEBODY));
-    assert_eq!(word.notify(1), None);
+    assert_eq!(word.notify(1, false), None);
     assert!(word.observe().is_closed());
     assert!(!word.begin_wait(word.observe(), SOMEBODY));
 }

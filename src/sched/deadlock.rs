@@ -23,7 +23,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::global::{self, PROCS, SLEEP};
+use super::global::{PROCS, SLEEP};
 use super::reason::WaitReason;
 use super::status::Status;
 use super::{find, foreign, m, p, procs, steward, sysmon};
@@ -39,6 +39,11 @@ static ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// The threads of sysmon and the steward.
 static OWN_THREADS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+/// How long after a request the first look is. A program with sockets is idle all the time, and seldom dead.
+pub(crate) fn first_look() -> Duration {
+    if netpoll::has_waiters() { Duration::from_secs(1) } else { LOOKS[0] }
+}
 
 /// So long after everything became idle the check is made; then, if need be, again after each of the others.
 pub(crate) const LOOKS: [Duration; 4] =
@@ -59,7 +64,7 @@ pub(crate) fn register_own_thread(index: usize) {
 
 /// Every P is idle: asks for a check, unless something will surely happen later.
 pub(crate) fn request() {
-    if ENABLED.load(Ordering::Relaxed) && timer::earliest() == NEVER && !netpoll::has_waiters() {
+    if ENABLED.load(Ordering::Relaxed) && timer::earliest() == NEVER {
         steward::request_deadlock_check();
     }
 }
@@ -110,26 +115,18 @@ fn activity() -> (u64, u64) {
 
 fn all_parked() -> bool {
     let idle = SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave();
-    if !idle
-        || SLEEP.spinning() != 0
-        || find::work_anywhere()
-        || global::queue_len() != 0
-        || timer::earliest() != NEVER
-        || netpoll::has_waiters()
-    {
+    if !idle || SLEEP.spinning() != 0 || find::work_anywhere() || timer::earliest() != NEVER {
         return false;
     }
-    let mut parked = true;
-    slab::for_each_g(|g| {
+    slab::all_g(|g| {
         let wakes_by_itself =
             || matches!(g.wait_reason(), WaitReason::Sleep | WaitReason::IoRead | WaitReason::IoWrite);
-        parked &= match g.status() {
+        match g.status() {
             Status::Dead => true,
             Status::Waiting => g.park.is_parked() && !wakes_by_itself(),
             _ => false,
-        };
-    });
-    parked
+        }
+    })
 }
 
 /// Says so, on a thread with a stack that is large enough to look up names.

@@ -55,7 +55,7 @@ pub(crate) fn wait(m: &'static M) {
     }
     UNTIL.store(0, Ordering::SeqCst);
     BUSY.store(false, Ordering::SeqCst);
-    take_p_for(m, &ready);
+    take_p_for(m, &ready, until == NEVER);
 }
 
 /// For an M with a P that has nothing in its queues: takes what is ready by now, unless another M waits for
@@ -78,6 +78,11 @@ pub(crate) fn poll_without_p() {
         netpoll::wait(Some(0), &ready);
         make_runnable_anywhere(&ready);
     }
+}
+
+/// Whether an M waits here, or is about to.
+pub(crate) fn is_busy() -> bool {
+    BUSY.load(Ordering::Relaxed)
 }
 
 /// Puts a list into the global queue.
@@ -103,7 +108,11 @@ pub(crate) fn ensure() {
 }
 
 /// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
-fn take_p_for(m: &'static M, ready: &GList) {
+///
+/// Normally the M then spins, and as it finds work another one is woken, which in the end polls in its place. For a single
+/// goroutine, and when no timer is pending (`alone`), that would be a thread woken for each request: then nobody polls
+/// until this M is done with it, or sysmon finds after about a millisecond that it takes long.
+fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let mut state = global::lock();
     let Some(p) = state.take_idle_p() else {
         ready.for_each(|g| g.set_status(Status::Runnable));
@@ -112,6 +121,14 @@ fn take_p_for(m: &'static M, ready: &GList) {
     };
     drop(state);
     m.set_p(Some(p));
+    if alone
+        && ready.len() == 1
+        && let Some(g) = ready.pop_front()
+    {
+        g.set_status(Status::Runnable);
+        wake::put_next(p, g);
+        return;
+    }
     m.spinning.set(true);
     SLEEP.spin();
     wake::make_all_runnable_on(p, ready);

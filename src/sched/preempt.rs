@@ -20,6 +20,7 @@ use super::status::Status;
 use super::{ask, global, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
+use crate::sys::thread;
 
 /// The signal. Harmless by default, and hardly used; what is not ours is passed on.
 const SIGNAL: i32 = libc::SIGURG;
@@ -63,38 +64,38 @@ pub(crate) fn interrupt(m: &'static M) {
     if !m.signalled.swap(true, Ordering::Relaxed) {
         // The program may have set a handler of its own after us: then ours goes before it.
         signal::install(SIGNAL, on_signal, &PREVIOUS);
-        if !signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize) {
+        if !signal::send(m.tid(), SIGNAL, OURS) {
             m.signalled.store(false, Ordering::Relaxed);
         }
     }
 }
 
-/// Set in the value of a signal that only asks where the goroutine is (`ask.rs`).
-const QUESTION: usize = 1;
-
-/// Asks the goroutine on `m` where it is. False: it cannot be asked.
+/// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
 pub(crate) fn send_question(m: &'static M) -> bool {
     if !ENABLED.load(Ordering::Relaxed) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);
-    signal::send(m.tid(), SIGNAL, std::ptr::from_ref(m) as usize | QUESTION)
+    signal::send(m.tid(), SIGNAL, OURS)
 }
 
+/// The value of our signals: anybody else's are passed on.
+const OURS: usize = 0x676f_7274;
+
+/// What is to be done does not depend on the signal's value: of several signals that come before the first is handled the
+/// kernel keeps one, and it may be anybody's.
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let value = signal::sent_value(info);
-    let is_question = value.is_some_and(|value| value & QUESTION != 0);
-    match value.and_then(|value| m::all().find(|m| std::ptr::from_ref(*m) as usize == value & !QUESTION)) {
-        Some(m) if is_question => ask::answer(m, context),
-        Some(m) => {
-            m.signalled.store(false, Ordering::Relaxed);
+    let tid = thread::tid();
+    if let Some(m) = m::all().find(|m| m.tid() == tid && m.alive.load(Ordering::Relaxed)) {
+        ask::answer(m, context);
+        if m.signalled.swap(false, Ordering::Relaxed) {
             m.interrupted.store(context, Ordering::Relaxed);
             stop_here(m);
             m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
-        None => {
-            PREVIOUS.call(number, info, context);
-        }
+    }
+    if signal::sent_value(info) != Some(OURS) {
+        PREVIOUS.call(number, info, context);
     }
 }
 

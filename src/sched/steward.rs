@@ -58,7 +58,7 @@ pub(crate) fn request_pass() {
 
 /// Everything is idle: asks whether it is a deadlock.
 pub(crate) fn request_deadlock_check() {
-    if !CHECK_WANTED.swap(true, Ordering::Relaxed) {
+    if !CHECK_WANTED.swap(true, Ordering::SeqCst) {
         WAKE.set();
     }
 }
@@ -77,20 +77,26 @@ pub(crate) fn limit_threads(max: Option<usize>) {
 
 /// Looks for deadlocks when asked to.
 struct Detective {
+    /// A request was seen and not answered yet: further ones need not wake us.
+    asked: bool,
     /// When to look, and for which time.
     next: Option<(Instant, usize)>,
 }
 
 impl Detective {
     fn serve(&mut self) {
-        if CHECK_WANTED.swap(false, Ordering::Relaxed) {
-            self.next = Some((Instant::now() + deadlock::LOOKS[0], 0));
+        if !self.asked && CHECK_WANTED.load(Ordering::Relaxed) {
+            self.asked = true;
+            let at = Instant::now() + deadlock::first_look();
+            self.next = Some((self.next.map_or(at, |(before, _)| at.min(before)), 0));
         }
         let Some((at, times)) = self.next else { return };
         if Instant::now() < at {
             return;
         }
-        self.next = None;
+        *self = Detective { asked: false, next: None };
+        // SeqCst: who asks from now on wakes us again; who asked before is asleep or will be seen awake.
+        CHECK_WANTED.swap(false, Ordering::SeqCst);
         match deadlock::look() {
             Finding::Alive => {}
             Finding::Stranger => {
@@ -132,7 +138,7 @@ impl Trace {
 pub(crate) fn run(mut trace: Option<Trace>) {
     deadlock::register_own_thread(1);
     let mut starter = Starter { retry: None };
-    let mut detective = Detective { next: None };
+    let mut detective = Detective { asked: false, next: None };
     let mut pass: Option<Instant> = None;
     let mut quota = procs::QuotaFollower::new();
     loop {

@@ -1,7 +1,7 @@
 //! sysmon: a thread without a P that watches the Ps.
 //!
 //! It looks every 20 µs at first and, as long as nothing needs it, twice as seldom each time; and it sleeps for good
-//! when every P is idle. Each look:
+//! when every P has been idle for some looks. Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it, or after 10 ms;
 //! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
 //!   time between two looks (`detach.rs`);
@@ -52,6 +52,10 @@ const UNPOLLED: u64 = 10 * MILLI;
 /// A timer that is overdue by this much has no P that looks after it.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
 
+/// So many looks at idle Ps before it sleeps for good. A server's Ps become idle and busy again thousands of times a
+/// second, and waking sysmon each time would cost more than the request.
+const LINGER: u32 = 5;
+
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 static WAKE: Note = Note::new();
 
@@ -92,11 +96,14 @@ pub(crate) fn run() {
     let _stack = signal::prepare_thread();
     deadlock::register_own_thread(0);
     let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, polls: (0, 0) };
+    let mut idle_looks = 0;
     loop {
-        if all_idle() {
+        idle_looks = if all_idle() { idle_looks + 1 } else { 0 };
+        if idle_looks > LINGER {
             sysmon.sleep_for_good();
         } else {
-            WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(sysmon.pause)));
+            let pause = if idle_looks == 0 { sysmon.pause } else { PAUSE_BUSY };
+            WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(pause)));
         }
         sysmon.look();
     }
@@ -176,6 +183,8 @@ impl Sysmon {
             self.polls = (polls, now);
         } else if now - self.polls.1 >= UNPOLLED {
             poller::poll_without_p();
+        } else {
+            poller::ensure(); // an idle P's M may poll
         }
     }
 
@@ -236,7 +245,7 @@ impl Sysmon {
         let busy = SLEEP.idle() == 0;
         let longest = if waiting.any {
             PAUSE_WAITING
-        } else if busy {
+        } else if busy || (netpoll::has_waiters() && !poller::is_busy()) {
             PAUSE_BUSY
         } else {
             PAUSE_MAX

@@ -47,7 +47,6 @@ pub(crate) struct StackPage(pub(super) u32);
 
 impl StackPage {
     /// Whether it lies in the stack of these addresses, `low` included and `high` not.
-    #[allow(dead_code, reason = "for the deadlock report")]
     pub(crate) fn is_within(self, low: usize, high: usize) -> bool {
         low < high && {
             let (low, last) = (page_of(low), page_of(high - 1));

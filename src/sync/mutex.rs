@@ -63,7 +63,6 @@ impl RawMutex {
     ///
     /// # Safety
     /// `object` is the address of a live `RawMutex`.
-    #[allow(dead_code, reason = "for the deadlock report")]
     pub(crate) unsafe fn holder_of(object: usize) -> Option<StackPage> {
         // SAFETY: the caller's promise.
         let raw = unsafe { &*(object as *const RawMutex) };

@@ -95,7 +95,6 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 
 /// Who holds a lock, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "for the deadlock report")]
 pub(crate) enum Holders {
     /// Nobody.
     Nobody,
@@ -110,7 +109,6 @@ impl RawRwLock {
     ///
     /// # Safety
     /// `object` is the address of a live `RawRwLock`.
-    #[allow(dead_code, reason = "for the deadlock report")]
     pub(crate) unsafe fn holders_of(object: usize) -> Holders {
         // SAFETY: the caller's promise.
         let raw = unsafe { &*(object as *const RawRwLock) };

@@ -9,9 +9,10 @@ use super::syscall::syscall6;
 /// One readiness event, as the kernel writes it.
 pub(crate) use libc::epoll_event as Event;
 
-/// What a registration asks for: both directions, edges only, and the peer's half-close.
-const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
-const READABLE: i32 = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+/// What a registration asks for: both directions, edges only, the peer's half-close, and urgent data.
+const INTEREST: i32 = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
+const READABLE: i32 = libc::EPOLLIN | libc::EPOLLPRI | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR;
+const SPECIAL: i32 = libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLPRI;
 const WRITABLE: i32 = libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR;
 
 /// The kernel is older than 5.11.
@@ -28,6 +29,11 @@ pub(crate) const NO_EVENT: Event = Event { events: 0, u64: 0 };
 pub(crate) fn directions(event: &Event) -> (bool, bool) {
     let events = event.events as i32;
     (events & READABLE != 0, events & WRITABLE != 0)
+}
+
+/// Whether there is more to know than that data came: an end, an error, urgent data.
+pub(crate) fn is_special(event: &Event) -> bool {
+    event.events as i32 & SPECIAL != 0
 }
 
 /// A new epoll instance.

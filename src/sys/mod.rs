@@ -23,4 +23,3 @@ pub(crate) mod stderr;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod topology;
-pub(crate) mod valgrind;

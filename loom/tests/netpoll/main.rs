@@ -84,7 +84,7 @@ impl Fd {
     /// The kernel puts `count` datagrams in, and a poll sees one edge.
     fn deliver(&self, count: usize, poll: usize) {
         self.datagrams.fetch_add(count, Ordering::AcqRel);
-        if let Some(waiter) = self.word.notify(poll) {
+        if let Some(waiter) = self.word.notify(poll, false) {
             ready(waiter);
         }
     }
