@@ -125,8 +125,7 @@ pub(crate) fn make(seed: u64, observer: Waiter) -> Option<u8> {
     SAME_TIME.get_or_init(|| (Instant::now(), nanotime()));
     bubble.now.store(nanotime(), Ordering::Relaxed);
     let new = std::ptr::from_ref(bubble).cast_mut();
-    for number in 1..COUNT {
-        let place = &BUBBLES[number];
+    for (number, place) in BUBBLES.iter().enumerate().skip(1) {
         if place.compare_exchange(std::ptr::null_mut(), new, Ordering::Release, Ordering::Relaxed).is_ok() {
             return Some(number as u8);
         }
