@@ -14,6 +14,7 @@ mod sched;
 mod stack;
 pub mod sync;
 mod sys;
+pub mod testing;
 pub mod time;
 mod timer;
 mod tls;

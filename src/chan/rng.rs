@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::atomic::{AtomicU64, Ordering};
+use crate::sched::bubble;
 
 /// Starting points of the sequences, far from each other.
 static SEEDS: AtomicU64 = AtomicU64::new(1);
@@ -58,7 +59,10 @@ fn next() -> u64 {
 
 #[cold]
 fn first() -> u64 {
-    let (place, number) = step(SEEDS.fetch_add(1, Ordering::Relaxed).wrapping_mul(GOLDEN));
+    let (place, number) = step(match bubble::current() {
+        None => SEEDS.fetch_add(1, Ordering::Relaxed).wrapping_mul(GOLDEN),
+        Some(bubble) => bubble.random(),
+    });
     STATE.set(step(place));
     number
 }

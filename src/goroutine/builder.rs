@@ -56,7 +56,7 @@ impl Builder {
             None if private_tls => SizeClass::DEFAULT,
             None => SizeClass::SMALL,
         };
-        Ok((Spec { class, private_tls, site }, self.name.map(Arc::from)))
+        Ok((Spec { class, private_tls, site, bubble: None }, self.name.map(Arc::from)))
     }
 
     /// Starts a goroutine.

@@ -9,6 +9,12 @@ mod run;
 mod scope;
 mod shared;
 
+use std::io;
+use std::panic::Location;
+
+use crate::sched::spawn::Spec;
+use crate::stack::size::SizeClass;
+
 pub use builder::Builder;
 pub use current::{Goroutine, current};
 pub use join::JoinHandle;
@@ -41,6 +47,21 @@ where
         Ok(handle) => handle,
         Err(error) => panic!("failed to spawn a goroutine: {error}"),
     }
+}
+
+/// As [`spawn`], in the bubble of that number (0: in none), wherever the caller is.
+pub(crate) fn spawn_in_bubble<F, T>(
+    bubble: u8,
+    site: &'static Location<'static>,
+    f: F,
+) -> io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    let spec = Spec { class: SizeClass::DEFAULT, private_tls: true, site, bubble: Some(bubble) };
+    // SAFETY: everything is 'static.
+    unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
 }
 
 /// Starts a goroutine, as Go's `go` statement: `go!(expression)` or `go! { statements }`.

@@ -87,6 +87,8 @@ pub(crate) struct G {
     pub(crate) block_used: Cell<bool>,
     wait_reason: AtomicU8,
     slot_bits: u8,
+    /// The bubble it belongs to, or 0.
+    pub(crate) bubble: Cell<u8>,
 
     pub(crate) id: AtomicU64,
     pub(crate) site: PeekRef<Location<'static>>,
@@ -125,6 +127,7 @@ impl G {
             block_used: Cell::new(false),
             wait_reason: AtomicU8::new(0),
             slot_bits: slot_size.trailing_zeros() as u8,
+            bubble: Cell::new(0),
             id: AtomicU64::new(0),
             site: PeekRef::new(),
             info: AtomicPtr::new(ptr::null_mut()),

@@ -25,6 +25,7 @@ pub(crate) enum WaitReason {
     IoRead,
     IoWrite,
     TimerService,
+    Bubble,
 }
 
 impl WaitReason {
@@ -52,12 +53,13 @@ impl WaitReason {
             WaitReason::IoRead => "IO wait (read)",
             WaitReason::IoWrite => "IO wait (write)",
             WaitReason::TimerService => "timer goroutine (idle)",
+            WaitReason::Bubble => "bubble wait",
         }
     }
 
     /// From the number that a G stores.
     pub(crate) fn from_u8(value: u8) -> WaitReason {
-        const ALL: [WaitReason; WaitReason::TimerService as usize + 1] = [
+        const ALL: [WaitReason; WaitReason::Bubble as usize + 1] = [
             WaitReason::Join,
             WaitReason::ChanSend,
             WaitReason::ChanReceive,
@@ -79,6 +81,7 @@ impl WaitReason {
             WaitReason::IoRead,
             WaitReason::IoWrite,
             WaitReason::TimerService,
+            WaitReason::Bubble,
         ];
         ALL[usize::from(value)]
     }
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn numbers_and_reasons_agree() {
-        for value in 0..=WaitReason::TimerService as u8 {
+        for value in 0..=WaitReason::Bubble as u8 {
             assert_eq!(WaitReason::from_u8(value) as u8, value);
         }
     }

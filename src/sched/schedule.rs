@@ -15,7 +15,7 @@ use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::{context, global, locked, spawn, wake};
+use super::{bubble, context, global, locked, spawn, wake};
 
 /// The loop of an M on g0: runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
@@ -95,7 +95,7 @@ pub(crate) fn switch_away(g: &'static G, why: Switch) {
 pub(crate) fn finish_switch(m: &'static M) {
     if let Some(stopped) = m.stopped.take() {
         match m.why.get() {
-            Switch::Yield => {
+            Switch::Yield if stopped.bubble.get() == 0 => {
                 let p = owned_p(m);
                 p.stats.yields.add(1);
                 stopped.set_status(Status::Runnable);
@@ -112,7 +112,7 @@ fn finish_others(m: &'static M, stopped: &'static G, why: Switch) {
     debug_assert!(ended.is_none(), "a goroutine that is bound to its thread ends on g0");
     if m.go_on.replace(false) {
         // Readied while it was stopping.
-        wake::make_runnable_on(owned_p(m), stopped);
+        wake::run_on(owned_p(m), stopped);
     }
 }
 
@@ -123,15 +123,23 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
         Switch::Park => {
             owned_p(m).stats.parks.add(1);
             g.set_status(Status::Waiting);
+            let bubble = g.bubble.get();
+            let for_io = bubble != 0 && bubble::waits_for_io(g);
             if !g.park.commit() {
                 m.go_on.set(true); // readied while it was stopping
+            } else if bubble != 0 {
+                bubble::parked(bubble, for_io, owned_p(m));
             }
         }
         Switch::Yield => {
             let p = owned_p(m);
             p.stats.yields.add(1);
             g.set_status(Status::Runnable);
-            wake::put_last(p, g);
+            if g.bubble.get() == 0 {
+                wake::put_last(p, g);
+            } else {
+                bubble::yielded(g, p);
+            }
         }
         Switch::Preempt => {
             owned_p(m).stats.preempted.add(1);

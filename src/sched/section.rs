@@ -42,6 +42,8 @@ pub(crate) fn current_p() -> Option<usize> {
 /// Whether somebody else may be running while the caller spins, and nobody is kept waiting by it.
 pub(crate) fn others_run() -> bool {
     match current().and_then(|g| g.m().p()) {
+        // In a bubble nobody else runs.
+        Some(_) if super::bubble::number() != 0 => false,
         Some(p) => super::procs::get() > 1 && p.runq.is_empty(),
         None => true,
     }

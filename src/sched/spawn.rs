@@ -15,7 +15,7 @@ use super::p::P;
 use super::schedule::Outcome;
 use super::section::{self, Section};
 use super::status::Status;
-use super::{boot, context, global, readers, wake};
+use super::{boot, bubble, context, global, readers, wake};
 use crate::stack::cache;
 use crate::stack::size::SizeClass;
 use crate::tls;
@@ -25,6 +25,8 @@ pub(crate) struct Spec {
     pub(crate) class: SizeClass,
     pub(crate) private_tls: bool,
     pub(crate) site: &'static Location<'static>,
+    /// The bubble it belongs to; `None`: that of its parent.
+    pub(crate) bubble: Option<u8>,
 }
 
 /// What a goroutine does. Both parts must not unwind.
@@ -61,6 +63,11 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
         let id = next_global_id();
         fill(g, id, 0, spec, info, body);
         CREATED_OUTSIDE.fetch_add(1, Ordering::Relaxed);
+        g.bubble.set(spec.bubble.unwrap_or(0));
+        if g.bubble.get() != 0 {
+            bubble::started(g, None);
+            return Ok(id);
+        }
         g.set_status(Status::Runnable);
         global::lock().push(g);
         wake::wake_p();
@@ -84,6 +91,11 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     let id = next_id(p);
     fill(g, id, section.g().id(), spec, info, body);
     p.stats.created.add(1);
+    g.bubble.set(spec.bubble.unwrap_or(section.g().bubble.get()));
+    if g.bubble.get() != 0 {
+        bubble::started(g, Some(p));
+        return Ok(id);
+    }
     g.set_status(Status::Runnable);
     wake::put_next(p, g);
     wake::wake_p();
@@ -179,7 +191,11 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
         None => unreachable!("a goroutine ends with a P"),
     };
     p.stats.ended.add(1);
+    let (bubble, id) = (g.bubble.replace(0), g.id());
     cache::put(p, g);
+    if bubble != 0 {
+        bubble::ended(bubble, id, p);
+    }
     if !locked {
         return None;
     }

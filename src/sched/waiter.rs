@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::g::G;
 use super::note::Note;
 use super::reason::WaitReason;
-use super::{foreign, park, section, wake};
+use super::{bubble, foreign, park, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::timer::Fire;
 
@@ -69,7 +69,14 @@ impl Waiter {
         if self.0 & NOTE == 0 {
             // SAFETY: as in `ready`.
             let g: &'static G = unsafe { &*(self.0 as *const G) };
-            return if g.park.notify() { Fire::Ready(g) } else { Fire::Nothing };
+            if !g.park.notify() {
+                return Fire::Nothing;
+            }
+            if g.bubble.get() == 0 {
+                return Fire::Ready(g);
+            }
+            bubble::ready(g);
+            return Fire::Nothing;
         }
         self.ready();
         Fire::Nothing

@@ -5,6 +5,7 @@
 
 use std::ptr;
 
+use super::bubble;
 use super::find;
 use super::g::G;
 use super::glist::GList;
@@ -22,6 +23,9 @@ use crate::atomic::{Ordering, fence};
 /// Makes a goroutine runnable whose park word said that it is the caller's.
 #[inline]
 pub(crate) fn make_runnable(g: &'static G) {
+    if g.bubble.get() != 0 {
+        return bubble::ready(g);
+    }
     g.set_status(Status::Runnable);
     match section::enter() {
         Some(section) => {
@@ -34,13 +38,21 @@ pub(crate) fn make_runnable(g: &'static G) {
 
 /// As [`make_runnable`], without a P.
 pub(crate) fn make_runnable_globally(g: &'static G) {
+    if g.bubble.get() != 0 {
+        return bubble::ready_on(g, None);
+    }
+    run_globally(g);
+}
+
+/// As [`make_runnable_globally`], for a goroutine that has the turn of its bubble, if it is in one.
+pub(crate) fn run_globally(g: &'static G) {
     g.set_status(Status::Runnable);
     global::lock().push(g);
     wake_p();
 }
 
-/// As [`make_runnable`], by an M on g0.
-pub(crate) fn make_runnable_on(p: &'static P, g: &'static G) {
+/// As [`run_globally`], on a P that the caller owns.
+pub(crate) fn run_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);
     wake_p();

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::context::ambient;
+use crate::sched::bubble;
 use crate::sys::clock::nanotime;
 use crate::timer::NEVER;
 
@@ -16,13 +17,19 @@ const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// The time of the calling goroutine or thread.
 #[inline]
 pub(crate) fn now() -> Instant {
-    Instant::now()
+    match bubble::current() {
+        None => Instant::now(),
+        Some(bubble) => bubble.instant(),
+    }
 }
 
 /// As [`now`], in nanoseconds.
 #[inline]
 pub(crate) fn nanos() -> u64 {
-    nanotime()
+    match bubble::current() {
+        None => nanotime(),
+        Some(bubble) => bubble.nanos(),
+    }
 }
 
 /// The nanoseconds at `deadline`; what is too far away is `NEVER`.

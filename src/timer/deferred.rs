@@ -15,16 +15,17 @@
 //! the queue takes that note under the same lock and readies it. So either it finds the entry, or it is readied.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 
 use super::{Fire, NEVER, Timer, start_anywhere, stop};
-use crate::sched::boot;
+use crate::goroutine::spawn_in_bubble;
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{Waiter, park};
+use crate::sched::{boot, bubble};
 
 pub(crate) struct Deferred {
     timer: Timer,
@@ -33,6 +34,8 @@ pub(crate) struct Deferred {
     fired: Cell<u32>,
     next: Cell<*const Deferred>,
     code: Box<dyn Fn() + Send + Sync>,
+    /// The bubble whose time it goes by, or 0.
+    bubble: u8,
 }
 
 // SAFETY: the cells are guarded by the queue's lock; the rest is shared as its parts allow.
@@ -55,11 +58,20 @@ impl Deferred {
             fired: Cell::new(0),
             next: Cell::new(ptr::null()),
             code,
+            bubble: bubble::number(),
         })
     }
 
     /// Lets it run at `when` instead of at the time it was started for before. True: it was waiting for that.
+    ///
+    /// # Panics
+    /// If it was made in a bubble and the caller is not there, or the reverse: they have different times.
     pub(crate) fn start(self: &Arc<Self>, when: u64) -> bool {
+        assert_eq!(
+            self.bubble,
+            bubble::number(),
+            "a timer is set where it was made: inside the bubble, or outside"
+        );
         let mut arming = self.arming.lock();
         let in_heap = stop(&self.timer);
         let waiting = in_heap || arming.for_ever;
@@ -100,6 +112,11 @@ impl Deferred {
 /// The timer's callback.
 unsafe fn fire(this: *const (), _now: u64) -> Fire {
     // SAFETY: the heap's count kept it alive and is ours now.
+    let number = unsafe { (*this.cast::<Deferred>()).bubble };
+    if number != 0 {
+        bubble::expect_start(number);
+    }
+    // SAFETY: as above.
     match unsafe { QUEUE.lock_inside().push(this.cast()) } {
         Some(service) => service.ready_from_timer(),
         None => Fire::Nothing,
@@ -170,8 +187,8 @@ fn start_service() {
     static START: Once = Once::new();
     boot::ensure();
     START.call_once(|| {
-        let started = crate::Builder::new().name("gort timers".into()).spawn(serve);
-        if let Err(error) = started {
+        // In no bubble, whoever comes first.
+        if let Err(error) = spawn_in_bubble(0, Location::caller(), serve) {
             panic!("failed to start the goroutine that runs timers' code: {error}");
         }
         STARTED.store(true, Ordering::Relaxed);
@@ -201,6 +218,11 @@ fn serve() {
 
 /// Starts the goroutine. It takes the count along, so that whatever the code owns is dropped there and not here.
 fn run(deferred: Arc<Deferred>) {
-    // If there is no memory for a goroutine, the panic has been reported, and the others are still to be served.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(crate::spawn(move || (deferred.code)()))));
+    let number = deferred.bubble;
+    if let Err(error) = spawn_in_bubble(number, Location::caller(), move || (deferred.code)()) {
+        eprintln!("gort: no goroutine for a timer's function: {error}");
+    }
+    if number != 0 {
+        bubble::start_done(number);
+    }
 }

@@ -24,7 +24,7 @@ use crate::sched::lock::Lock;
 use crate::sched::p::{self, P};
 use crate::sched::poller;
 use crate::sched::section::{self, Section};
-use crate::sched::{boot, wake};
+use crate::sched::{boot, bubble, wake};
 use crate::sys::clock::nanotime;
 
 pub(crate) use deferred::{Deferred, service_goroutines};
@@ -96,6 +96,11 @@ impl Timers {
 /// The timer stays in place until it has fired or [`stop`] returned.
 #[inline]
 pub(crate) unsafe fn start(section: &Section, timer: &Timer, when: u64) {
+    if let Some(timers) = bubble::timers_of(section.g()) {
+        // SAFETY: passed on.
+        unsafe { timers.insert(timer, when) };
+        return;
+    }
     // SAFETY: passed on.
     if unsafe { section.p().timers.insert(timer, when) } {
         poller::new_deadline(when);

@@ -1,0 +1,163 @@
+//! Virtual time for tests, as Go's `testing/synctest`, with a schedule that can be repeated.
+//!
+//! [`bubble`] runs a function as a goroutine in a bubble; what it starts, and what those start, is in the bubble too.
+//! - Time in the bubble stands still while somebody runs. When all goroutines wait, it jumps to the next timer. So a test
+//!   with timeouts of hours takes microseconds, and none fires too early because the machine is slow. Everything of
+//!   gort's (sleeps, timers, timeouts, contexts, [`time::now`](crate::time::now)) goes by that time; `Instant::now()` of
+//!   std's does not.
+//! - The goroutines run one at a time, in an order drawn from a seed: a schedule that made a test fail can be repeated.
+//! - When all wait and there is no timer, or the first goroutine has ended and others are left, the bubble panics and
+//!   says who waits for what.
+//!
+//! ```
+//! use gort::testing::bubble;
+//! use gort::time::{now, sleep};
+//! use std::time::Duration;
+//!
+//! let slept = bubble(|| {
+//!     let start = now();
+//!     sleep(Duration::from_secs(24 * 3600));
+//!     now() - start
+//! });
+//! assert_eq!(slept, Duration::from_secs(24 * 3600));
+//! ```
+//!
+//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only somebody
+//! outside will use does not hold the clock. Only waits for I/O do, and blocking calls, marked or not. What is
+//! random outside of gort (the order of a `HashMap`) is not drawn from the seed.
+
+use std::hash::{BuildHasher, RandomState};
+use std::panic::{Location, resume_unwind};
+
+use crate::goroutine::spawn_in_bubble;
+use crate::sched::bubble::{self, Verdict};
+use crate::sched::reason::WaitReason;
+use crate::sched::section;
+use crate::sched::waiter::{Waiter, park};
+
+/// Runs `f` in a bubble, with the seed that the environment variable `GORT_SEED` says, or a random one. Returns its
+/// result when all goroutines of the bubble have ended. See the [module](self).
+///
+/// # Panics
+/// If `f` panics, with the same payload; if all goroutines of the bubble wait and no timer is left, or some still wait
+/// when `f` has returned; inside a bubble. The seed is printed.
+#[track_caller]
+pub fn bubble<F, T>(f: F) -> T
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    Bubble::new().run(f)
+}
+
+/// A bubble whose seed is chosen.
+///
+/// ```
+/// use gort::testing::Bubble;
+/// // The same order, each time.
+/// let order = || Bubble::new().seed(7).run(|| {
+///     let (s, r) = gort::chan::unbounded();
+///     for n in 0..10 {
+///         let s = s.clone();
+///         gort::spawn(move || s.send(n).unwrap());
+///     }
+///     drop(s);
+///     r.iter().collect::<Vec<_>>()
+/// });
+/// assert_eq!(order(), order());
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a bubble does nothing before `run`"]
+pub struct Bubble {
+    seed: u64,
+}
+
+impl Default for Bubble {
+    fn default() -> Bubble {
+        Bubble::new()
+    }
+}
+
+impl Bubble {
+    /// With the seed that the environment variable `GORT_SEED` says, or a random one.
+    pub fn new() -> Bubble {
+        let given = std::env::var("GORT_SEED").ok().and_then(|text| text.trim().parse().ok());
+        Bubble { seed: given.unwrap_or_else(|| RandomState::new().hash_one(0)) }
+    }
+
+    /// Chooses the seed.
+    pub fn seed(mut self, seed: u64) -> Bubble {
+        self.seed = seed;
+        self
+    }
+
+    /// Runs `f`, as [`bubble`] does.
+    ///
+    /// # Panics
+    /// As [`bubble`].
+    #[track_caller]
+    pub fn run<F, T>(self, f: F) -> T
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        assert_eq!(bubble::number(), 0, "a bubble cannot be started inside a bubble");
+        let Some(number) = bubble::make(self.seed, Waiter::current()) else {
+            panic!("255 bubbles exist: some of them never came to an end");
+        };
+        let root = match spawn_in_bubble(number, Location::caller(), f) {
+            Ok(root) => root,
+            Err(error) => panic!("failed to start the goroutine of a bubble: {error}"),
+        };
+        park(WaitReason::Scope, usize::from(number));
+        let verdict = bubble::verdict(number);
+        let result = (verdict == Some(Verdict::Finished) || root.is_finished()).then(|| root.join());
+        let report = if verdict == Some(Verdict::Finished) {
+            bubble::retire(number);
+            None
+        } else {
+            Some(bubble::report(number))
+        };
+        let (seed, hint) = (self.seed, "repeats its schedule");
+        match (result, report) {
+            (Some(Ok(value)), None) => value,
+            (Some(Err(payload)), _) => {
+                eprintln!("gort: the bubble failed with seed {seed}; GORT_SEED={seed} {hint}");
+                resume_unwind(payload)
+            }
+            (Some(Ok(_)), Some(report)) => panic!(
+                "the bubble's first goroutine has ended, and others wait for ever (seed {seed}; GORT_SEED={seed} {hint}):{report}"
+            ),
+            (None, report) => panic!(
+                "deadlock: all goroutines of the bubble wait (seed {seed}; GORT_SEED={seed} {hint}):{}",
+                report.unwrap_or_default()
+            ),
+        }
+    }
+}
+
+/// Waits until all other goroutines of the bubble wait: what was to happen at this time has happened.
+///
+/// ```
+/// use gort::testing::{bubble, wait};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// bubble(|| {
+///     let done = Arc::new(AtomicBool::new(false));
+///     let set = done.clone();
+///     gort::spawn(move || set.store(true, Ordering::Relaxed));
+///     wait();
+///     assert!(done.load(Ordering::Relaxed));
+/// });
+/// ```
+///
+/// # Panics
+/// Outside of a bubble, and if another goroutine of the bubble is doing the same.
+pub fn wait() {
+    let g = match section::current() {
+        Some(g) if g.bubble.get() != 0 => g,
+        _ => panic!("`wait` works in a bubble only"),
+    };
+    assert!(bubble::wait_for_all_others(g), "another goroutine of the bubble waits for all others");
+    park(WaitReason::Bubble, 0);
+}
