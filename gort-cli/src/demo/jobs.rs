@@ -1,0 +1,315 @@
+//! The jobs of the service: one that computes, one that reads a file, one that asks a backend over TCP. Each has an answer that
+//! is known beforehand, so that every answer can be checked.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use gort::context::Context;
+use gort::net::{Shutdown, TcpListener, TcpStream};
+use gort::sync::Semaphore;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Compute,
+    File,
+    Network,
+    /// Asks a partner that never answers: only its context can end it.
+    Stuck,
+}
+
+/// Something to do. `variant` chooses among inputs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) kind: Kind,
+    pub(crate) variant: usize,
+}
+
+impl Job {
+    /// The `n`th job of a mixed load.
+    pub(crate) fn mixed(n: usize) -> Job {
+        Job { kind: [Kind::Compute, Kind::File, Kind::Network][n % 3], variant: n / 3 }
+    }
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Right,
+    Wrong(String),
+    Cancelled,
+}
+
+/// What jobs need: inputs with known answers, the backend, and the permits for CPU-bound work.
+pub(crate) struct Tools {
+    ranges: Vec<(u64, u64, usize)>,
+    files: Files,
+    backend: Backend,
+    /// As many permits as CPU-bound jobs may run at once.
+    cpu: Semaphore,
+    cpu_running: AtomicUsize,
+    cpu_most: AtomicUsize,
+}
+
+/// How long the backend thinks about an answer.
+const BACKEND_THINKS: Duration = Duration::from_millis(2);
+const MESSAGE: usize = 1024;
+const FILE_SIZE: usize = 256 * 1024;
+const VARIANTS: usize = 8;
+
+impl Tools {
+    pub(crate) fn new(cpu_slots: usize) -> io::Result<Tools> {
+        let width = width_of_a_millisecond();
+        let ranges = (0..VARIANTS as u64)
+            .map(|n| {
+                let (from, to) = (100_000, 100_000 + width * (n + 1) / 4);
+                (from, to, count_primes(from, to))
+            })
+            .collect();
+        Ok(Tools {
+            ranges,
+            files: Files::create()?,
+            backend: Backend::start()?,
+            cpu: Semaphore::new(cpu_slots),
+            cpu_running: AtomicUsize::new(0),
+            cpu_most: AtomicUsize::new(0),
+        })
+    }
+
+    /// The most CPU-bound jobs that ran at once.
+    pub(crate) fn cpu_at_once(&self) -> usize {
+        self.cpu_most.load(Ordering::Relaxed)
+    }
+
+    fn compute(&self, ctx: &Context, variant: usize) -> Outcome {
+        let Ok(Ok(_permit)) = self.cpu.acquire_ctx(ctx, 1) else { return Outcome::Cancelled };
+        self.cpu_most.fetch_max(self.cpu_running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let (from, to, primes) = self.ranges[variant % self.ranges.len()];
+        let found = count_primes(from, to);
+        self.cpu_running.fetch_sub(1, Ordering::Relaxed);
+        check(found == primes, || format!("{found} primes from {from} to {to} instead of {primes}"))
+    }
+
+    fn read_file(&self, variant: usize) -> Outcome {
+        let (path, sum) = &self.files.list[variant % self.files.list.len()];
+        // Plain std::fs: gort notices if it blocks.
+        match fs::read(path) {
+            Ok(bytes) => {
+                let found = checksum(&bytes);
+                check(found == *sum, || format!("{} has sum {found:x} instead of {sum:x}", path.display()))
+            }
+            Err(error) => Outcome::Wrong(format!("{}: {error}", path.display())),
+        }
+    }
+}
+
+fn check(right: bool, why: impl FnOnce() -> String) -> Outcome {
+    if right { Outcome::Right } else { Outcome::Wrong(why()) }
+}
+
+/// What one of the pool keeps from job to job: its connection to the backend.
+pub(crate) struct Worker {
+    tools: Arc<Tools>,
+    connection: Option<TcpStream>,
+}
+
+impl Worker {
+    pub(crate) fn new(tools: Arc<Tools>) -> Worker {
+        Worker { tools, connection: None }
+    }
+
+    pub(crate) fn run(&mut self, ctx: &Context, job: Job) -> Outcome {
+        if ctx.err().is_some() {
+            return Outcome::Cancelled;
+        }
+        match job.kind {
+            Kind::Compute => self.tools.compute(ctx, job.variant),
+            Kind::File => self.tools.read_file(job.variant),
+            Kind::Network => match self.ask(ctx, job.variant as u8) {
+                Ok(outcome) => outcome,
+                Err(_) if ctx.err().is_some() => Outcome::Cancelled,
+                Err(error) => {
+                    self.connection = None;
+                    Outcome::Wrong(format!("the backend: {error}"))
+                }
+            },
+            Kind::Stuck => match gort::time::sleep_ctx(ctx, Duration::from_secs(86_400)) {
+                Ok(()) => Outcome::Wrong("a day passed".into()),
+                Err(_) => Outcome::Cancelled,
+            },
+        }
+    }
+
+    /// One question and its answer. The end of the context ends the wait.
+    fn ask(&mut self, ctx: &Context, fill: u8) -> io::Result<Outcome> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => {
+                let connection = TcpStream::connect(self.tools.backend.address)?;
+                connection.set_nodelay(true)?;
+                connection.set_read_timeout(Some(Duration::from_secs(30)))?;
+                none.insert(connection)
+            }
+        };
+        let question = [fill; MESSAGE];
+        let mut answer = [0; MESSAGE];
+        connection.write_all(&question)?;
+        ctx.limit(|| connection.read_exact(&mut answer))?;
+        Ok(check(answer == question, || "the backend sent other bytes back".into()))
+    }
+}
+
+/// A server in the same process: it thinks for 2 ms and sends back what it was sent.
+struct Backend {
+    address: SocketAddr,
+    listener: Arc<TcpListener>,
+}
+
+impl Backend {
+    fn start() -> io::Result<Backend> {
+        let listener = Arc::new(TcpListener::bind("127.0.0.1:0")?);
+        let accepting = listener.clone();
+        gort::Builder::new().name("backend".into()).spawn(move || {
+            // Ends when the listener is closed.
+            while let Ok((connection, _)) = accepting.accept() {
+                gort::spawn(move || serve(connection));
+            }
+        })?;
+        Ok(Backend { address: listener.local_addr()?, listener })
+    }
+}
+
+fn serve(mut connection: TcpStream) {
+    let mut message = [0; MESSAGE];
+    // An error is the end of the connection, for whichever reason.
+    while connection.read_exact(&mut message).is_ok() {
+        gort::sleep(BACKEND_THINKS);
+        if connection.write_all(&message).is_err() {
+            break;
+        }
+    }
+    let _ = connection.shutdown(Shutdown::Both);
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.listener.close();
+    }
+}
+
+/// Files of known contents in a directory of their own, which goes away with this.
+struct Files {
+    directory: PathBuf,
+    list: Vec<(PathBuf, u64)>,
+}
+
+impl Files {
+    fn create() -> io::Result<Files> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("gort-demo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
+        let mut files = Files { directory, list: Vec::new() };
+        for n in 0..VARIANTS {
+            let path = files.directory.join(format!("{n}.bin"));
+            let bytes = noise(n as u64 + 1, FILE_SIZE);
+            fs::write(&path, &bytes).map_err(|error| at(&path, &error))?;
+            files.list.push((path, checksum(&bytes)));
+        }
+        Ok(files)
+    }
+}
+
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the directory for temporary files, which is cleaned by others.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// The same bytes for the same seed (xorshift).
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        })
+        .collect()
+}
+
+/// FNV-1a.
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Trial division: work that needs nothing but the CPU.
+pub(crate) fn count_primes(from: u64, to: u64) -> usize {
+    (from.max(2)..to).filter(|&n| (2..).take_while(|d| d * d <= n).all(|d| n % d != 0)).count()
+}
+
+/// How many numbers from 100,000 on `count_primes` looks at in about a millisecond.
+pub(crate) fn width_of_a_millisecond() -> u64 {
+    let once = || {
+        let begin = Instant::now();
+        std::hint::black_box(count_primes(100_000, std::hint::black_box(100_200)));
+        begin.elapsed()
+    };
+    // The shortest of some: whatever else the machine does only makes it longer.
+    let best = (0..8).map(|_| once()).min().unwrap_or_default().as_nanos().max(1) as u64;
+    (200 * 1_000_000 / best).clamp(10, 100_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_job_gives_the_right_answer() {
+        gort::run(|| {
+            let tools = Arc::new(Tools::new(1).unwrap());
+            let directory = tools.files.directory.clone();
+            assert!(directory.is_dir());
+            let mut worker = Worker::new(tools.clone());
+            for n in 0..12 {
+                let outcome = worker.run(&Context::background(), Job::mixed(n));
+                assert!(matches!(outcome, Outcome::Right), "{n}: {outcome:?}");
+            }
+            assert_eq!(tools.cpu_at_once(), 1);
+            drop((worker, tools));
+            assert!(!directory.exists());
+        });
+    }
+
+    #[test]
+    fn a_stuck_job_ends_with_its_context() {
+        gort::run(|| {
+            let mut worker = Worker::new(Arc::new(Tools::new(1).unwrap()));
+            let (ctx, cancel) = Context::background().with_cancel();
+            let waiting = gort::spawn(move || worker.run(&ctx, Job { kind: Kind::Stuck, variant: 0 }));
+            cancel.cancel();
+            assert!(matches!(waiting.join().unwrap(), Outcome::Cancelled));
+        });
+    }
+
+    #[test]
+    fn a_file_that_changed_is_noticed() {
+        gort::run(|| {
+            let tools = Tools::new(1).unwrap();
+            fs::write(&tools.files.list[0].0, b"something else").unwrap();
+            assert!(matches!(tools.read_file(0), Outcome::Wrong(_)));
+        });
+    }
+}
