@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -209,10 +210,7 @@ struct Files {
 
 impl Files {
     fn create() -> io::Result<Files> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("gort-demo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let directory = std::env::temp_dir().join(name);
-        fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
+        let directory = own_directory()?;
         let mut files = Files { directory, list: Vec::new() };
         for n in 0..VARIANTS {
             let path = files.directory.join(format!("{n}.bin"));
@@ -221,6 +219,21 @@ impl Files {
             files.list.push((path, checksum(&bytes)));
         }
         Ok(files)
+    }
+}
+
+/// A new directory that only this user may look into.
+fn own_directory() -> io::Result<PathBuf> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let name = format!("gort-demo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(name);
+        match fs::DirBuilder::new().mode(0o700).create(&directory) {
+            Ok(()) => return Ok(directory),
+            // Left by an earlier process of the same id.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(at(&directory, &error)),
+        }
     }
 }
 
