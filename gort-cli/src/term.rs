@@ -94,8 +94,11 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     out
 }
 
-/// `text` in lines of at most `width` characters, broken between words.
+/// `text` in lines of at most `width` characters, broken between words. What fits into a line stays as it is.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    if text.chars().count() <= width {
+        return vec![text.to_string()];
+    }
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let line = lines.last_mut().expect("there is always one");
@@ -127,5 +130,6 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
         assert_eq!(wrap("", 3), [""]);
+        assert_eq!(wrap("a   table", 9), ["a   table"]);
     }
 }

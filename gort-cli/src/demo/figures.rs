@@ -13,6 +13,8 @@ pub(crate) struct Figures {
     pub(crate) workers: usize,
     pub(crate) seconds: f64,
     pub(crate) interrupted: bool,
+    /// The share of all CPUs that other programs took meanwhile.
+    pub(crate) other_load: Option<f64>,
     pub(crate) service: Option<Service>,
     pub(crate) balance: Option<Balance>,
     /// How late a 1 ms sleeper wakes when nothing else runs.

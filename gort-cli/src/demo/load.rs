@@ -170,6 +170,7 @@ pub(crate) fn run(
         shutdown,
         busy: busy.shares(),
     };
+    shutting.store(false, Relaxed);
     board.end(Part::Service);
     Ok(figures)
 }
@@ -181,7 +182,7 @@ fn note(
 ) -> impl Fn() -> String + Send + 'static {
     let (service, counts, shutting) = (service.clone(), counts.clone(), shutting.clone());
     move || {
-        let end = if shutting.load(Relaxed) { ", shutting down" } else { "" };
+        let end = if shutting.load(Relaxed) { "; shutting down" } else { "" };
         let full = counts.queue_full.load(Relaxed);
         format!("{} done, {full} × queue full{end}", super::text::thousands(service.done()))
     }

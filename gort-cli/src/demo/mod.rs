@@ -15,6 +15,7 @@ mod figures;
 mod jobs;
 mod load;
 mod monitor;
+mod others;
 mod report;
 mod sampler;
 mod service;
@@ -70,7 +71,7 @@ const BLOCKING: f64 = 0.12;
 const CROWD: f64 = 0.04;
 
 fn run(args: &DemoArgs) -> io::Result<Figures> {
-    let begin = Instant::now();
+    let (begin, ticks) = (Instant::now(), others::Ticks::now());
     let (ctx, _cancel) = interrupt::context()?;
     let procs = runtime::max_procs();
     let workers = args.workers.map_or(8 * procs, |n| n as usize);
@@ -89,6 +90,7 @@ fn run(args: &DemoArgs) -> io::Result<Figures> {
         workers,
         seconds: 0.0,
         interrupted: false,
+        other_load: None,
         service: None,
         balance: None,
         idle_sleeper: None,
@@ -104,6 +106,7 @@ fn run(args: &DemoArgs) -> io::Result<Figures> {
     ran?;
     figures.interrupted = ctx.err().is_some();
     figures.scheduler = scheduler();
+    figures.other_load = others::Ticks::now().others_since(&ticks);
     figures.seconds = begin.elapsed().as_secs_f64();
     report::judge(&mut figures);
     Ok(figures)

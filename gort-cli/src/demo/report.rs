@@ -6,7 +6,10 @@ use super::figures::{Balance, Blocking, Crowd, Figures, Hogs, Scheduler, Service
 use super::spread::Spread;
 use super::text::{micros, millis, percent, shares, thousands};
 use super::view::Stream;
-use crate::term::Style;
+use crate::term::{Style, wrap};
+
+/// What others may take of the machine without being mentioned.
+const TOLERATED: f64 = 0.1;
 
 /// Decides what holds. Only facts that do not depend on how busy the machine is: lateness is reported, not judged, but for a
 /// sleeper that did not wake at all.
@@ -54,7 +57,7 @@ pub(crate) fn json(figures: &Figures) -> String {
 
 pub(crate) fn words(figures: &Figures) -> String {
     let style = Stream::Out.style();
-    let mut out = Report { text: String::new(), style };
+    let mut out = Report { text: String::new(), style, width: Stream::Out.columns() };
     if !Stream::Out.is_terminal() {
         out.line("");
     }
@@ -63,11 +66,7 @@ pub(crate) fn words(figures: &Figures) -> String {
         out.line(&style.yellow("It was interrupted: this is what there was until then."));
     }
     if let Some(service) = &figures.service {
-        out.part(
-            figures,
-            "service",
-            "Jobs wait, compute and block side by side; too many are refused, none is lost.",
-        );
+        out.part(figures, "service", "Jobs that compute, block and wait share a few threads; none is lost.");
         out.service(service, figures.workers);
     }
     if let Some(balance) = &figures.balance {
@@ -90,6 +89,7 @@ pub(crate) fn words(figures: &Figures) -> String {
         }
     }
     out.scheduler(&figures.scheduler, figures);
+    out.other_load(figures.other_load);
     out.next();
     out.text
 }
@@ -97,6 +97,8 @@ pub(crate) fn words(figures: &Figures) -> String {
 struct Report {
     text: String,
     style: Style,
+    /// Columns that a line may have.
+    width: usize,
 }
 
 impl Report {
@@ -106,16 +108,25 @@ impl Report {
     }
 
     fn fact(&mut self, text: &str) {
-        self.line(&format!("    {text}"));
+        self.painted(text, |_, line| line.to_string());
+    }
+
+    /// A fact in a colour, which is put on after the line is broken.
+    fn painted(&mut self, text: &str, paint: impl Fn(Style, &str) -> String) {
+        for (n, line) in wrap(text, self.width - 7).iter().enumerate() {
+            let indent = if n == 0 { 4 } else { 6 };
+            self.line(&format!("{:indent$}{}", "", paint(self.style, line)));
+        }
     }
 
     fn part(&mut self, figures: &Figures, part: &str, lesson: &str) {
         let failed: Vec<_> = figures.claims.iter().filter(|c| c.part == part && !c.holds).collect();
         let mark = if failed.is_empty() { self.style.green("✓") } else { self.style.red("✗") };
         self.line("");
-        self.line(&format!("{mark} {}: {lesson}", self.style.bold(part)));
+        self.line(&format!("{mark} {}", self.style.bold(part)));
+        self.painted(lesson, Style::dim);
         for claim in failed {
-            self.fact(&self.style.red(&format!("does NOT hold: {}", claim.claim)));
+            self.painted(&format!("does NOT hold: {}", claim.claim), Style::red);
         }
     }
 
@@ -139,23 +150,20 @@ impl Report {
             }
         }
         if let Some(error) = &s.first_error {
-            self.fact(&self.style.red(&format!("{} wrong; the first: {error}", thousands(s.wrong))));
+            self.painted(&format!("{} wrong; the first: {error}", thousands(s.wrong)), Style::red);
         }
         self.fact(&format!("at most {} of {} CPU-bound jobs at once", s.cpu_at_once, s.cpu_slots));
         self.fact(&format!(
-            "\"job queue full\" {} times (the queue holds {}): each job came back,",
+            "\"job queue full\" {} times (the queue holds {}): each job came back, {} got in when submitted again, \
+             {} were given up",
             thousands(s.queue_full),
-            thousands(s.queue_capacity as u64)
-        ));
-        self.fact(&format!(
-            "{} got in when submitted again, {} were given up",
+            thousands(s.queue_capacity as u64),
             thousands(s.accepted_later),
             thousands(s.given_up)
         ));
         let stop = &s.shutdown;
         self.fact(&format!(
-            "shutdown: {} in the queue, drained in {}; {} stuck, ended by the deadline of {}",
-            stop.queued,
+            "shutdown: drained in {}; {} stuck job ended by the deadline of {}",
             millis(stop.drained_ms),
             s.cancelled,
             millis(stop.grace_ms)
@@ -184,7 +192,7 @@ impl Report {
     fn sleeper(&mut self, spread: Option<&Spread>, beside: &str) {
         if let Some(s) = spread {
             self.fact(&format!(
-                "a 1 ms sleeper {beside}: median {} late, 99% within {}, worst {}",
+                "1 ms sleeper {beside}: median {} late, 99% within {}, worst {}",
                 micros(s.p50_us),
                 micros(s.p99_us),
                 micros(s.max_us)
@@ -194,11 +202,10 @@ impl Report {
 
     fn hogs(&mut self, h: &Hogs, idle: Option<&Spread>) {
         self.fact(&format!(
-            "{} loops that call nothing, for {:.1} s; {} preemptions by signal, {} at a call",
+            "{} loops that call nothing, for {:.1} s; {} preemptions by signal",
             h.hogs,
             h.seconds,
-            thousands(h.preempted_by_signal),
-            thousands(h.preempted)
+            thousands(h.preempted_by_signal)
         ));
         self.fact(&format!("the slowest loop got {} of an equal share", percent(h.least_share)));
         self.sleeper(idle, "alone");
@@ -226,7 +233,7 @@ impl Report {
         ));
         if let Some(why) = &c.fewer_because {
             let asked = thousands(c.asked as u64);
-            self.fact(&self.style.yellow(&format!("fewer than the {asked} asked for: {why}")));
+            self.painted(&format!("fewer than the {asked} asked for: {why}"), Style::yellow);
         }
         self.fact(&format!(
             "started in {}; all {} woken and ended in {}",
@@ -262,6 +269,17 @@ impl Report {
         }
     }
 
+    /// A warning, if the figures would be better on an idle machine.
+    fn other_load(&mut self, share: Option<f64>) {
+        if let Some(share) = share.filter(|share| *share > TOLERATED) {
+            let text = format!(
+                "other programs took {} of this machine's CPUs meanwhile: on an idle one the figures are better",
+                percent(share)
+            );
+            self.painted(&text, Style::yellow);
+        }
+    }
+
     fn next(&mut self) {
         self.line("");
         self.line(&format!("{}:", self.style.bold("Where to look next")));
@@ -269,9 +287,9 @@ impl Report {
             ("gort doctor", "what this machine offers, and what gort makes of it"),
             ("gort compare", "the same workloads on Go, Tokio, may and OS threads"),
             ("gort demo --json", "these figures for a program"),
-            ("examples/", "short programs to copy; README.md and ARCHITECTURE.md say how it works"),
+            ("examples/", "short programs to copy; README.md, ARCHITECTURE.md"),
         ] {
-            self.fact(&format!("{} {why}", self.style.cyan(&format!("{what:<18}"))));
+            self.line(&format!("    {} {why}", self.style.cyan(&format!("{what:<17}"))));
         }
     }
 }

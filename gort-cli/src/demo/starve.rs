@@ -24,7 +24,7 @@ pub(crate) fn hogs(ctx: &Context, time: Duration, board: &Board) -> Hogs {
     let worst = Worst::default();
     board.begin(Part::Hogs, time, {
         let worst = worst.clone();
-        move || format!("{count} loops; a 1 ms sleeper is {} late at worst", micros(worst.micros()))
+        move || format!("{count} loops; 1 ms sleeper ≤ {} late", micros(worst.micros()))
     });
     let begin = Instant::now();
     let running: Vec<_> = (0..count)
@@ -68,7 +68,7 @@ pub(crate) fn blocking(ctx: &Context, time: Duration, board: &Board) -> Blocking
         let (calls, worst) = (calls.clone(), worst.clone());
         move || {
             let calls = thousands(calls.load(Relaxed));
-            format!("{callers} callers, {calls} calls; sleeper {} late at worst", micros(worst.micros()))
+            format!("{calls} calls; 1 ms sleeper ≤ {} late", micros(worst.micros()))
         }
     });
     let begin = Instant::now();
@@ -116,12 +116,11 @@ pub(crate) fn crowd(ctx: &Context, asked: usize, time: Duration, board: &Board) 
     board.begin(Part::Crowd, time + Duration::from_micros(8) * asked as u32, {
         let (parked, woken, worst) = (parked.clone(), woken.clone(), worst.clone());
         move || {
-            let woken = match woken.load(Relaxed) {
-                0 => String::new(),
-                n => format!(", {} woken", thousands(n as u64)),
-            };
-            let late = micros(worst.micros());
-            format!("{} parked{woken}; sleeper {late} late at worst", thousands(parked.load(Relaxed) as u64))
+            let parked = thousands(parked.load(Relaxed) as u64);
+            match woken.load(Relaxed) {
+                0 => format!("{parked} parked; 1 ms sleeper ≤ {} late", micros(worst.micros())),
+                n => format!("{parked} parked, {} woken", thousands(n as u64)),
+            }
         }
     });
     let memory = resident();

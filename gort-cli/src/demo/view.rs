@@ -66,6 +66,11 @@ impl Stream {
         }
     }
 
+    /// How wide a text may be.
+    pub(crate) fn columns(self) -> usize {
+        self.size().map_or(WIDEST, |(columns, _)| columns.clamp(40, WIDEST))
+    }
+
     fn size(self) -> Option<(usize, usize)> {
         match self {
             Stream::Out => term::size(&io::stdout()),
@@ -145,7 +150,7 @@ fn picture(frame: &Frame, width: usize, style: Style) -> Vec<String> {
         ),
         String::new(),
     ];
-    let bar_width = (width / 4).clamp(8, 24);
+    let bar_width = (width / 5).clamp(8, 24);
     lines.extend(frame.lines.iter().map(|line| part_line(line, bar_width, style)));
     lines.push(String::new());
     lines.extend(processor_lines(frame, width, bar_width, style));
