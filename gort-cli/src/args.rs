@@ -28,7 +28,7 @@ pub(crate) enum Command {
     /// Run a service on goroutines, an uneven load, and loads that would starve others (the default)
     ///
     /// On a terminal it shows itself live; elsewhere it prints plain lines. At the end it says what each part
-    /// proved, with its figures. Ctrl-C shuts the service down in order and reports what was seen so far.
+    /// proved, with its figures. Ctrl-C shuts the service down in order and reports what was seen so far; once more ends it at once.
     Demo(DemoArgs),
     /// Measure gort beside Go, Tokio, may and OS threads
     ///
@@ -55,7 +55,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) procs: Option<u32>,
     /// The size of the service's worker pool [default: 8 for each of the procs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) workers: Option<u32>,
     /// How many goroutines wait in the crowd at the end
     #[arg(long, value_name = "N", default_value = "100000",

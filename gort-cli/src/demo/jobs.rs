@@ -2,17 +2,16 @@
 //! is known beforehand, so that every answer can be checked.
 
 use std::fs;
-use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gort::context::Context;
-use gort::net::{Shutdown, TcpListener, TcpStream};
 use gort::sync::Semaphore;
+
+use super::backend::Backend;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -56,9 +55,6 @@ pub(crate) struct Tools {
     cpu_most: AtomicUsize,
 }
 
-/// How long the backend thinks about an answer.
-const BACKEND_THINKS: Duration = Duration::from_millis(2);
-const MESSAGE: usize = 1024;
 const FILE_SIZE: usize = 256 * 1024;
 const VARIANTS: usize = 8;
 
@@ -86,6 +82,25 @@ impl Tools {
         self.cpu_most.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn run(&self, ctx: &Context, job: Job) -> Outcome {
+        if ctx.err().is_some() {
+            return Outcome::Cancelled;
+        }
+        match job.kind {
+            Kind::Compute => self.compute(ctx, job.variant),
+            Kind::File => self.read_file(job.variant),
+            Kind::Network => match self.backend.ask(ctx, job.variant as u8) {
+                Ok(echoed) => check(echoed, || "the backend sent other bytes back".into()),
+                Err(_) if ctx.err().is_some() => Outcome::Cancelled,
+                Err(error) => Outcome::Wrong(format!("the backend: {error}")),
+            },
+            Kind::Stuck => match gort::time::sleep_ctx(ctx, Duration::from_secs(86_400)) {
+                Ok(()) => Outcome::Wrong("a day passed".into()),
+                Err(_) => Outcome::Cancelled,
+            },
+        }
+    }
+
     fn compute(&self, ctx: &Context, variant: usize) -> Outcome {
         let Ok(Ok(_permit)) = self.cpu.acquire_ctx(ctx, 1) else { return Outcome::Cancelled };
         self.cpu_most.fetch_max(self.cpu_running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -110,96 +125,6 @@ impl Tools {
 
 fn check(right: bool, why: impl FnOnce() -> String) -> Outcome {
     if right { Outcome::Right } else { Outcome::Wrong(why()) }
-}
-
-/// What one of the pool keeps from job to job: its connection to the backend.
-pub(crate) struct Worker {
-    tools: Arc<Tools>,
-    connection: Option<TcpStream>,
-}
-
-impl Worker {
-    pub(crate) fn new(tools: Arc<Tools>) -> Worker {
-        Worker { tools, connection: None }
-    }
-
-    pub(crate) fn run(&mut self, ctx: &Context, job: Job) -> Outcome {
-        if ctx.err().is_some() {
-            return Outcome::Cancelled;
-        }
-        match job.kind {
-            Kind::Compute => self.tools.compute(ctx, job.variant),
-            Kind::File => self.tools.read_file(job.variant),
-            Kind::Network => match self.ask(ctx, job.variant as u8) {
-                Ok(outcome) => outcome,
-                Err(_) if ctx.err().is_some() => Outcome::Cancelled,
-                Err(error) => {
-                    self.connection = None;
-                    Outcome::Wrong(format!("the backend: {error}"))
-                }
-            },
-            Kind::Stuck => match gort::time::sleep_ctx(ctx, Duration::from_secs(86_400)) {
-                Ok(()) => Outcome::Wrong("a day passed".into()),
-                Err(_) => Outcome::Cancelled,
-            },
-        }
-    }
-
-    /// One question and its answer. The end of the context ends the wait.
-    fn ask(&mut self, ctx: &Context, fill: u8) -> io::Result<Outcome> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => {
-                let connection = TcpStream::connect(self.tools.backend.address)?;
-                connection.set_nodelay(true)?;
-                connection.set_read_timeout(Some(Duration::from_secs(30)))?;
-                none.insert(connection)
-            }
-        };
-        let question = [fill; MESSAGE];
-        let mut answer = [0; MESSAGE];
-        connection.write_all(&question)?;
-        ctx.limit(|| connection.read_exact(&mut answer))?;
-        Ok(check(answer == question, || "the backend sent other bytes back".into()))
-    }
-}
-
-/// A server in the same process: it thinks for 2 ms and sends back what it was sent.
-struct Backend {
-    address: SocketAddr,
-    listener: Arc<TcpListener>,
-}
-
-impl Backend {
-    fn start() -> io::Result<Backend> {
-        let listener = Arc::new(TcpListener::bind("127.0.0.1:0")?);
-        let accepting = listener.clone();
-        gort::Builder::new().name("backend".into()).spawn(move || {
-            // Ends when the listener is closed.
-            while let Ok((connection, _)) = accepting.accept() {
-                gort::spawn(move || serve(connection));
-            }
-        })?;
-        Ok(Backend { address: listener.local_addr()?, listener })
-    }
-}
-
-fn serve(mut connection: TcpStream) {
-    let mut message = [0; MESSAGE];
-    // An error is the end of the connection, for whichever reason.
-    while connection.read_exact(&mut message).is_ok() {
-        gort::sleep(BACKEND_THINKS);
-        if connection.write_all(&message).is_err() {
-            break;
-        }
-    }
-    let _ = connection.shutdown(Shutdown::Both);
-}
-
-impl Drop for Backend {
-    fn drop(&mut self) {
-        self.listener.close();
-    }
 }
 
 /// Files of known contents in a directory of their own, which goes away with this.
@@ -292,16 +217,15 @@ mod tests {
     #[test]
     fn every_kind_of_job_gives_the_right_answer() {
         gort::run(|| {
-            let tools = Arc::new(Tools::new(1).unwrap());
+            let tools = Tools::new(1).unwrap();
             let directory = tools.files.directory.clone();
             assert!(directory.is_dir());
-            let mut worker = Worker::new(tools.clone());
             for n in 0..12 {
-                let outcome = worker.run(&Context::background(), Job::mixed(n));
+                let outcome = tools.run(&Context::background(), Job::mixed(n));
                 assert!(matches!(outcome, Outcome::Right), "{n}: {outcome:?}");
             }
             assert_eq!(tools.cpu_at_once(), 1);
-            drop((worker, tools));
+            drop(tools);
             assert!(!directory.exists());
         });
     }
@@ -309,9 +233,9 @@ mod tests {
     #[test]
     fn a_stuck_job_ends_with_its_context() {
         gort::run(|| {
-            let mut worker = Worker::new(Arc::new(Tools::new(1).unwrap()));
+            let tools = Tools::new(1).unwrap();
             let (ctx, cancel) = Context::background().with_cancel();
-            let waiting = gort::spawn(move || worker.run(&ctx, Job { kind: Kind::Stuck, variant: 0 }));
+            let waiting = gort::spawn(move || tools.run(&ctx, Job { kind: Kind::Stuck, variant: 0 }));
             cancel.cancel();
             assert!(matches!(waiting.join().unwrap(), Outcome::Cancelled));
         });

@@ -23,6 +23,8 @@ use super::service::{Refused, Service, Why};
 /// Jobs a second for each processor, of which a third is about a millisecond of computing.
 const PACE: f64 = 1000.0;
 const BURST_EVERY: Duration = Duration::from_millis(500);
+/// Each job of a burst has a goroutine that submits it.
+const LARGEST_BURST: usize = 20_000;
 const BURST_PATIENCE: Duration = Duration::from_millis(2);
 const RETRY_PATIENCE: Duration = Duration::from_millis(250);
 const STEADY_PATIENCE: Duration = Duration::from_secs(1);
@@ -119,7 +121,7 @@ pub(crate) fn run(
         let burst: Arc<Client> = Arc::new(client());
         move || {
             loop {
-                for _ in 0..4 * capacity {
+                for _ in 0..(4 * capacity).min(LARGEST_BURST) {
                     let client = burst.clone();
                     clients.go(move || client.offer(BURST_PATIENCE));
                 }

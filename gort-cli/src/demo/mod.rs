@@ -9,6 +9,7 @@
 //! Ctrl-C cancels the context that all parts look at: the part that runs ends in order, those after it are left out, and the report
 //! tells what there is.
 
+mod backend;
 mod balance;
 mod board;
 mod figures;

@@ -20,7 +20,7 @@ use gort::context::{Cancel, Context};
 use gort::sync::{Mutex, WaitGroup};
 
 use super::figures::Shutdown;
-use super::jobs::{Job, Kind, Outcome, Tools, Worker};
+use super::jobs::{Job, Kind, Outcome, Tools};
 use super::spread::Durations;
 
 /// A job that did not get in. It comes back, so that nothing is lost: submit it again, or say no to whoever asked.
@@ -113,11 +113,11 @@ impl Service {
         let pool = Arc::new(WaitGroup::new());
         for n in 0..workers {
             let (ctx, jobs, answers) = (ctx.clone(), jobs.clone(), answers.clone());
-            let (pool, mut worker) = (Done::of(&pool), Worker::new(tools.clone()));
+            let (pool, tools) = (Done::of(&pool), tools.clone());
             gort::Builder::new().name(format!("worker {n}")).spawn(move || {
                 let _pool = pool;
                 for Submitted { job, since } in jobs {
-                    let outcome = worker.run(&ctx, job);
+                    let outcome = tools.run(&ctx, job);
                     let answer = Answer { kind: job.kind, outcome, took: since.elapsed() };
                     if answers.send(answer).is_err() {
                         break; // nobody wants to know any more
