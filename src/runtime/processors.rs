@@ -34,11 +34,9 @@ pub enum ProcessorState {
 /// called very often: a sampler that does so knows how busy they are.
 ///
 /// ```
-/// use gort::runtime::ProcessorState;
-/// let running = gort::run(|| {
-///     gort::runtime::processors().iter().filter(|p| p.state == ProcessorState::Running).count()
-/// });
-/// assert!(running >= 1); // the one that asks
+/// use gort::runtime::{ProcessorState, processors};
+/// let busy = gort::run(|| processors().iter().filter(|p| p.state == ProcessorState::Running).count());
+/// assert!(busy <= gort::runtime::max_procs());
 /// ```
 pub fn processors() -> Vec<Processor> {
     boot::ensure();

@@ -175,12 +175,12 @@ impl Report {
             "{} jobs, 1 to 16 times as long, in waves that one processor spawns",
             thousands(b.jobs)
         ));
-        self.fact(&format!(
-            "{} steals took {} of them; Ps busy {}",
-            thousands(b.steals),
-            thousands(b.stolen),
-            shares(&b.busy)
-        ));
+        let taken = if b.stolen_by.len() == 1 {
+            "one processor: there is nobody to steal".to_string()
+        } else {
+            format!("{} steals took {} of them", thousands(b.steals), thousands(b.stolen))
+        };
+        self.fact(&format!("{taken}; Ps busy {}", shares(&b.busy)));
         self.fact(&format!(
             "{} of CPU time in {}: {:.2} processors' worth",
             millis(b.cpu_ms),
