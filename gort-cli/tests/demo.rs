@@ -1,7 +1,8 @@
 //! `gort demo`, as a user runs it.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -78,10 +79,16 @@ fn one_processor_is_enough() {
     assert_eq!(figures["balance"]["stolen"], 0);
 }
 
+/// A new directory.
+fn scratch(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("gort-cli-test-{}-{name}", std::process::id()));
+    std::fs::create_dir(&directory).unwrap();
+    directory
+}
+
 #[test]
 fn the_files_of_the_demo_are_removed() {
-    let directory = std::env::temp_dir().join(format!("gort-cli-test-{}", std::process::id()));
-    std::fs::create_dir(&directory).unwrap();
+    let directory = scratch("removed");
     let status = gort(&["--seconds", "1", "--crowd", "10"])
         .env("TMPDIR", &directory)
         .stdout(Stdio::null())
@@ -99,9 +106,10 @@ fn a_directory_that_cannot_be_written_is_named() {
     assert!(text(&output.stderr).contains("/dev/null/"), "{}", text(&output.stderr));
 }
 
-/// A demo of ten minutes that has begun its first part.
-fn long_demo() -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut child = gort(&["demo", "--seconds", "600"]).stdout(Stdio::piped()).spawn().unwrap();
+/// A demo of ten minutes that has begun its first part, with its files in `directory`.
+fn long_demo(directory: &Path) -> (Child, BufReader<ChildStdout>) {
+    let mut command = gort(&["demo", "--seconds", "600"]);
+    let mut child = command.env("TMPDIR", directory).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("done") {
@@ -119,7 +127,8 @@ fn send(child: &Child, signal: i32) {
 #[test]
 fn an_interrupt_ends_the_service_in_order_and_reports() {
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let (mut child, mut out) = long_demo();
+        let directory = scratch(&format!("signal-{signal}"));
+        let (mut child, mut out) = long_demo(&directory);
         send(&child, signal);
         let mut rest = String::new();
         out.read_to_string(&mut rest).unwrap();
@@ -127,12 +136,14 @@ fn an_interrupt_ends_the_service_in_order_and_reports() {
         assert!(rest.contains("It was interrupted"), "{rest}");
         assert!(rest.contains("✓ service") && rest.contains("shutdown:"), "{rest}");
         assert!(!rest.contains("✓ uneven load"), "{rest}");
+        std::fs::remove_dir(&directory).unwrap(); // fails if anything is left in it
     }
 }
 
 #[test]
 fn a_second_interrupt_ends_it_at_once() {
-    let (mut child, mut out) = long_demo();
+    let directory = scratch("twice");
+    let (mut child, mut out) = long_demo(&directory);
     // Stopped, so that it finds both at the same time.
     for signal in [libc::SIGSTOP, libc::SIGINT, libc::SIGTERM, libc::SIGCONT] {
         send(&child, signal);
@@ -142,4 +153,6 @@ fn a_second_interrupt_ends_it_at_once() {
     let code = child.wait().unwrap().code().unwrap();
     assert!(code == 128 + libc::SIGINT || code == 128 + libc::SIGTERM, "{code}: {rest}");
     assert!(!rest.contains("What this run showed"), "{rest}");
+    // It had no time to clean up.
+    std::fs::remove_dir_all(&directory).unwrap();
 }
