@@ -65,7 +65,7 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
 #[inline(always)]
 pub(crate) fn next_in_ring(p: &'static P) -> Option<&'static G> {
     let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
-    let timers_due = tick % TIMERS_EVERY == 0;
+    let timers_due = tick.is_multiple_of(TIMERS_EVERY);
     // SAFETY: the calling M owns the P.
     let owner = unsafe { p.runq.owner() };
     if timers_due

@@ -129,20 +129,19 @@ fn take_slot(class: SizeClass) -> io::Result<usize> {
 /// Opens a new slab, unless another thread does so meanwhile. Nobody waits for anybody: a goroutine that loses its P in
 /// here would be waited for by all that are run instead.
 fn open_slab(class: SizeClass) -> io::Result<()> {
-    let reserved = reserve_slab(class);
-    let new = reserved.as_ref().ok().map(|&(start, bytes)| {
+    let new = reserve_slab(class).map(|(start, bytes)| {
         let slots = bytes / class.stride();
-        Box::new(Slab { start, class, slots, used: AtomicUsize::new(0), older: ptr::null() })
+        (Box::new(Slab { start, class, slots, used: AtomicUsize::new(0), older: ptr::null() }), bytes)
     });
     let mut open = OPEN[class.index()].lock();
     if !open.is_some_and(Slab::has_room) {
-        *open = Some(publish(new.ok_or_else(|| reserved.err().expect("nothing was reserved"))?));
+        *open = Some(publish(new?.0));
         return Ok(());
     }
     drop(open);
-    if let Ok((start, bytes)) = reserved {
+    if let Ok((slab, bytes)) = new {
         // SAFETY: nobody has seen it.
-        unsafe { mem::release(start, bytes) };
+        unsafe { mem::release(slab.start, bytes) };
     }
     Ok(())
 }
