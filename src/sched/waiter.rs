@@ -31,9 +31,14 @@ impl Waiter {
     #[inline]
     pub(crate) fn current() -> Waiter {
         match section::current() {
-            Some(g) => Waiter(std::ptr::from_ref(g) as usize),
+            Some(g) => Waiter::of(g),
             None => Waiter(std::ptr::from_ref(&foreign::own().note) as usize | NOTE),
         }
+    }
+
+    /// A goroutine.
+    pub(crate) fn of(g: &'static G) -> Waiter {
+        Waiter(std::ptr::from_ref(g) as usize)
     }
 
     /// Ends the wait. Exactly one call for each park. Never blocks, allocates nothing.

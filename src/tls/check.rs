@@ -123,6 +123,6 @@ impl Seen {
 mod tests {
     #[test]
     fn this_platform_has_private_thread_locals() {
-        super::run(0).unwrap();
+        super::run(crate::sched::section::current_offset()).unwrap();
     }
 }
