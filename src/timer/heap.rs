@@ -3,7 +3,7 @@
 
 use super::node::{NEVER, Timer};
 use crate::sched::g::G;
-use crate::sched::throw;
+use crate::sched::{prefetch, throw};
 use crate::sys::mem;
 
 #[derive(Clone, Copy)]
@@ -101,6 +101,14 @@ impl Heap {
         let first = Item::unpack(self.get(0).packed);
         self.remove_at(0);
         first
+    }
+
+    /// Asks for the memory that the next `pop` leads to.
+    #[inline]
+    pub(crate) fn prefetch_first(&self) {
+        if self.len != 0 {
+            prefetch::head(self.get(0).packed);
+        }
     }
 
     /// Removes a timer that is in this heap.

@@ -82,7 +82,9 @@ impl Timers {
         }
         let mut heap = self.heap.lock_inside();
         while heap.first() <= now && heap.first() != NEVER {
-            let fired = match heap.pop() {
+            let item = heap.pop();
+            heap.prefetch_first();
+            let fired = match item {
                 // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
                 // it is out of the heap, and nobody frees it before we release the lock.
                 Item::Timer(timer) => unsafe { (*timer).fire(now) },
