@@ -136,13 +136,23 @@ pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
         const WHY: usize = align_of::<G>() - 1;
         // SAFETY: as above.
         let g = unsafe { &*((stopped & !WHY) as *const G) };
-        if stopped & WHY == Switch::Yield as usize && g.bubble.get() == 0 {
+        let why = stopped & WHY;
+        // The two that happen all the time, here; the others, and all of a bubble, elsewhere.
+        if why == Switch::Yield as usize && g.bubble.get() == 0 {
             let p = owned_p(m);
             p.stats.yields.add(1);
             g.set_status(Status::Runnable);
             wake::put_back(p, g);
+        } else if why == Switch::Park as usize && g.bubble.get() == 0 {
+            let p = owned_p(m);
+            p.stats.parks.add(1);
+            g.set_status(Status::Waiting);
+            if !g.park.commit() {
+                // Readied while it was stopping.
+                wake::run_on(p, g);
+            }
         } else {
-            finish_others(m, g, Switch::from_number(stopped & WHY));
+            finish_others(m, g, Switch::from_number(why));
         }
     }
     m
