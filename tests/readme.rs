@@ -1,7 +1,7 @@
 //! The README's figures are those of docs/compare.md, which is a whole run of `compare/run`.
 //!
-//! `compare/publish` makes the last run the published one: it copies the file and runs this test with
-//! `UPDATE_README=1`, which writes what it otherwise compares.
+//! `compare/publish` makes the last run the published one: it runs this test with `UPDATE_README` set to the run's file,
+//! which writes what is otherwise compared, and copies the file.
 
 use std::fs;
 use std::path::Path;
@@ -22,8 +22,8 @@ const FIGURES: [(&str, &str); 14] = [
     ("parked: memory each", "memory of each of a million that wait"),
     ("parked: wake all", "wake a million, each"),
     ("hog: oversleep p99", "a 1 ms sleeper among endless loops oversleeps by (p99)"),
-    ("blocking", "64 unmarked sleeps in the kernel at once: times the ideal"),
-    ("syscall_short", "a short system call, marked as blocking"),
+    ("blocking", "64 sleeps in the kernel at once, marked where one can: times the ideal"),
+    ("syscall_short", "a short system call, marked where one can"),
     ("tcp_echo-1000: server CPU per request", "CPU time of the server for a 64-byte echo, 1,000 connections"),
 ];
 
@@ -108,14 +108,14 @@ fn parts(readme: &str) -> (&str, &str, &str) {
 #[test]
 fn figures_are_those_of_the_published_run() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let document = fs::read_to_string(root.join("docs/compare.md")).ok();
-    let figures = render(document.as_deref());
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let (before, shown, after) = parts(&readme);
-    if std::env::var_os("UPDATE_README").is_some() {
+    if let Some(file) = std::env::var_os("UPDATE_README") {
+        let figures = render(Some(&fs::read_to_string(root.join(file)).unwrap()));
         fs::write(root.join("README.md"), format!("{before}{BEGIN}{figures}{END}{after}")).unwrap();
         return;
     }
+    let figures = render(fs::read_to_string(root.join("docs/compare.md")).ok().as_deref());
     assert_eq!(shown, figures, "the README's figures are not those of docs/compare.md: run compare/publish");
 }
 
