@@ -26,7 +26,7 @@
 //! Plain `std::fs`, `std::thread::sleep`, `std::net`, `std::sync::Mutex`, `Command::output`, name resolution, any C
 //! library: they work, and they hold nobody else up. While goroutines wait for a P, the runtime looks at those that have
 //! been at it for long: wall time without CPU time means that the goroutine is blocked in the kernel. Its P is
-//! then taken without its help, some 150 to 400 µs after it blocked; no signal is sent, so no call fails with `EINTR`.
+//! then taken without its help, a few hundred µs after it blocked; no signal is sent, so no call fails with `EINTR`.
 //! The goroutine asks for a P when it comes back.
 //!
 //! ```

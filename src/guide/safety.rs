@@ -55,12 +55,12 @@
 //!
 //! | what | from where | if it is missing |
 //! | --- | --- | --- |
-//! | making, freeing a block | `_dl_allocate_tls`, `_dl_deallocate_tls`, exported for libpthread since there were threads | start-up check fails |
+//! | making, freeing a block | `_dl_allocate_tls`, `_dl_deallocate_tls`, which the loader exports for libc | start-up check fails |
 //! | destructors of thread-locals | `__call_tls_dtors`, exported | start-up check fails |
 //! | size and alignment of static thread-locals | `_dl_get_tls_static_info`, exported, and the program headers of the loaded modules | start-up check fails |
 //! | size of `struct pthread`; where thread id, thread list and pthread keys lie | the symbols `_thread_db_*`, which are there for debuggers | start-up check fails |
 //! | where stack bounds, robust list, resolver state, errno lie | a probe thread on a stack of known place, searched at start-up | start-up check fails |
-//! | the head of the thread control block: self pointer, thread vector, stack canary, pointer guard | the x86-64 ABI that glibc and every compiler share; the only constants | – |
+//! | the head of the thread control block: self pointers, thread vector, "there are threads", stack canary, pointer guard, features | the ABI that glibc and every compiler for x86-64 share; the only constants (`block.rs::tcb`) | – |
 //! | writing the thread pointer | `wrfsbase` if the kernel allows it, else `arch_prctl` | – |
 //!
 //! At start-up a block is made, code is run on it, and what it sees is compared with what it must see: initial values,
@@ -84,7 +84,9 @@
 //!    returned works; code that walks glibc's own list of threads (a debugger, a few garbage collectors) does not
 //!    see goroutines, nor their stacks. Conservative garbage collectors must be told of the stacks.
 //! 4. **[`Builder::spawn_shared_tls`](crate::Builder::spawn_shared_tls)**, which is `unsafe`, has none of this.
-//! 5. **Signal handlers** of yours run on the stack and the thread-locals of the goroutine that was interrupted, as they run on
+//! 5. **glibc's own handlers** find their thread by the thread pointer. The one for `setuid` and its kin is given the right one
+//!    (`src/sched/setxid.rs`); the other, for `pthread_cancel`, is not: do not cancel the runtime's threads.
+//! 6. **Signal handlers** of yours run on the stack and the thread-locals of the goroutine that was interrupted, as they run on
 //!    a thread's. The same rules hold as always.
 //!
 //! # The runtime's own discipline
