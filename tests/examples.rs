@@ -133,3 +133,40 @@ fn echo_server() {
     assert_eq!(server.stop(), "served 2 connections\n");
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
 }
+
+/// Sends a request and reads the whole answer of a connection that ends after it.
+fn get(server: &Server, path: &str) -> String {
+    let mut stream = server.connect();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn http_service() {
+    let server = Server::start(cargo_run("http_service"));
+    for (path, status, text) in [
+        ("/", "200 OK", "try /primes/1000 or /threads\n"),
+        ("/primes/100", "200 OK", "25\n"),
+        ("/primes/many", "400 Bad Request", "a number up to ten million\n"),
+        ("/nothing", "404 Not Found", "there is nothing here\n"),
+    ] {
+        let answer = get(&server, path);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{path}: {answer}");
+        assert!(answer.ends_with(&format!("\r\n\r\n{text}")), "{path}: {answer}");
+    }
+    assert!(get(&server, "/threads").contains(" threads\n"));
+
+    // A connection that stays open and idle must not keep the service from ending.
+    let mut idle = server.connect();
+    write!(idle, "GET /primes/10 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = BufReader::new(idle);
+    let mut line = String::new();
+    while line != "4\n" {
+        line.clear();
+        assert_ne!(answer.read_line(&mut line).unwrap(), 0);
+    }
+    assert_eq!(server.stop(), "all connections are done\n");
+    assert_eq!(answer.read(&mut [0]).unwrap(), 0);
+}
