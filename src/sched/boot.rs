@@ -47,7 +47,11 @@ pub(crate) fn start_with(choices: Choices) -> bool {
 }
 
 fn boot(choices: Choices) -> Result<(), String> {
-    let private_tls = tls::self_check(section::init());
+    let current = section::current_offset();
+    let private_tls = tls::self_check(current);
+    if private_tls.is_ok() {
+        section::init(current);
+    }
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {

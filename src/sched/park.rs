@@ -87,7 +87,7 @@ unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {
 /// Lets others run.
 pub(crate) fn yield_now() {
     match section::current() {
-        Some(g) => section::enter_outermost(g).switch(Switch::Yield),
+        Some(g) => section::enter_outermost(g).yield_away(),
         None => std::thread::yield_now(),
     }
 }

@@ -25,6 +25,11 @@ impl Drop for Trace {
 /// Finds the layout and tries a block. The error says what this platform lacks.
 pub(crate) fn run(current: isize) -> Result<(), String> {
     let layout = block::layout()?;
+    if current >= 0 || current < -(layout.below as isize) {
+        return Err(
+            "gort's own thread-locals are not in static storage; was it loaded by dlopen?".to_string()
+        );
+    }
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("gort-check".into())
