@@ -11,6 +11,7 @@ pub mod net;
 mod netpoll;
 pub mod runtime;
 mod sched;
+pub mod signal;
 mod stack;
 pub mod sync;
 mod sys;

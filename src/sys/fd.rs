@@ -28,3 +28,10 @@ pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
     // SAFETY: one entry.
     unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
 }
+
+/// Reads what is there.
+pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer is writable for its length.
+    let count = unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
