@@ -9,6 +9,7 @@ mod goroutine;
 pub mod io;
 pub mod net;
 mod netpoll;
+pub mod process;
 pub mod runtime;
 mod sched;
 pub mod signal;

@@ -132,12 +132,13 @@ fn a_context_ends_with_a_signal_or_without() {
 fn a_thread_may_wait_for_signals_and_sigquit_is_free() {
     let _watchdog = Watchdog::start();
     let signals = notify(&[SIGQUIT]).unwrap();
-    let waiting = std::thread::spawn(move || signals.iter().take(3).collect::<Vec<_>>());
+    let waiting = std::thread::spawn(move || (signals.iter().take(3).collect::<Vec<_>>(), signals));
     while !waiting.is_finished() {
         send(SIGQUIT);
         std::thread::yield_now();
     }
-    assert_eq!(waiting.join().unwrap(), [SIGQUIT; 3]);
+    let (received, _signals) = waiting.join().unwrap();
+    assert_eq!(received, [SIGQUIT; 3]);
 }
 
 #[test]
