@@ -5,6 +5,7 @@ mod atomic;
 mod blocking;
 pub mod chan;
 pub mod context;
+pub mod future;
 mod goroutine;
 pub mod io;
 pub mod net;
