@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod alloc;
 mod atomic;
@@ -7,6 +8,12 @@ pub mod chan;
 pub mod context;
 pub mod future;
 mod goroutine;
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod http;
+#[cfg(feature = "hyper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+pub mod hyper;
 pub mod io;
 pub mod net;
 mod netpoll;
