@@ -46,11 +46,14 @@ enum Kind {
 type WriteFn = Box<dyn FnOnce(&mut BodyWriter) -> io::Result<()> + Send>;
 
 /// A request's body that is still coming.
-struct Upload {
+pub(super) struct Upload {
     incoming: Incoming,
     rest: Bytes,
+    /// How many more bytes are allowed.
     left: u64,
+    /// How long to wait for the next bytes, and that wait.
     patience: Duration,
+    timeout: Option<Pin<Box<Sleep>>>,
 }
 
 /// What a function writes, as it comes.
@@ -96,8 +99,13 @@ impl Body {
         }
     }
 
-    pub(super) fn upload(incoming: Incoming, limit: u64, patience: Duration) -> Body {
-        Body(Kind::Request(Box::new(Upload { incoming, rest: Bytes::new(), left: limit, patience })))
+    /// A response to a request whose body is still coming may be read from that, which only works while the connection is
+    /// polled: not by the connection's own goroutine.
+    pub(super) fn read_elsewhere(self) -> Body {
+        match self.0 {
+            Kind::Reader(mut reader) => Body::from_writer(move |out| io::copy(&mut reader, out).map(drop)),
+            _ => self,
+        }
     }
 
     /// Starts what writes the body.
@@ -116,37 +124,51 @@ impl Body {
 }
 
 impl Upload {
-    /// The next bytes; none at the end.
-    fn next(&mut self) -> io::Result<&mut Bytes> {
-        while self.rest.is_empty() {
-            let Some(data) = block_on(next_data(&mut self.incoming, self.patience))? else { break };
-            self.left = self.left.checked_sub(data.len() as u64).ok_or_else(too_large)?;
-            self.rest = data;
-        }
-        Ok(&mut self.rest)
+    pub(super) fn new(incoming: Incoming, limit: u64, patience: Duration) -> Upload {
+        Upload { incoming, rest: Bytes::new(), left: limit, patience, timeout: None }
     }
-}
 
-/// The next bytes that come within that time.
-pub(super) async fn next_data(incoming: &mut Incoming, patience: Duration) -> io::Result<Option<Bytes>> {
-    let mut timeout: Option<Pin<Box<Sleep>>> = None;
-    poll_fn(|context| {
-        while let Poll::Ready(frame) = hyper::body::Body::poll_frame(Pin::new(&mut *incoming), context) {
+    /// The next bytes, or `None` at the end.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
+        }
+        while let Poll::Ready(frame) = hyper::body::Body::poll_frame(Pin::new(&mut self.incoming), context) {
+            self.timeout = None;
             match frame {
                 None => return Poll::Ready(Ok(None)),
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
                 // Trailers are of no use here.
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
+                    Ok(data) if !data.is_empty() => {
+                        let left = self.left.checked_sub(data.len() as u64).ok_or_else(too_large);
+                        return Poll::Ready(left.map(|left| {
+                            self.left = left;
+                            Some(data)
+                        }));
+                    }
                     _ => {}
                 },
             }
         }
-        let timeout = timeout.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(timeout.as_mut().poll(context));
+        let patience = self.patience;
+        ready!(self.timeout.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the body comes too slowly")))
-    })
-    .await
+    }
+
+    /// The next bytes; none at the end.
+    fn next(&mut self) -> io::Result<&mut Bytes> {
+        if self.rest.is_empty() {
+            self.rest = block_on(poll_fn(|context| self.poll(context)))?.unwrap_or_default();
+        }
+        Ok(&mut self.rest)
+    }
+}
+
+impl From<Upload> for Body {
+    fn from(upload: Upload) -> Body {
+        Body(Kind::Request(Box::new(upload)))
+    }
 }
 
 fn too_large() -> io::Error {
@@ -204,11 +226,7 @@ impl hyper::body::Body for Body {
             Kind::Bytes(bytes) => {
                 Some(Ok(std::mem::take(bytes))).filter(|piece| !matches!(piece, Ok(b) if b.is_empty()))
             }
-            Kind::Request(upload) => match upload.next() {
-                Ok(bytes) if bytes.is_empty() => None,
-                Ok(bytes) => Some(Ok(std::mem::take(bytes))),
-                Err(error) => Some(Err(error)),
-            },
+            Kind::Request(upload) => ready!(upload.poll(context)).transpose(),
             Kind::Reader(reader) => {
                 let mut buf = vec![0; PIECE];
                 match reader.read(&mut buf) {

@@ -23,7 +23,7 @@ use hyper::rt::ReadBufCursor;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 
-use super::body::{Body, next_data};
+use super::body::{Body, Upload};
 use super::handler::{Handler, IntoResponse};
 use super::{Request, Response, StatusCode};
 use crate::context::Context;
@@ -134,7 +134,7 @@ pub(super) fn run<H: Handler>(stream: TcpStream, handler: Arc<H>, limits: &Limit
 }
 
 async fn answer<H: Handler>(handler: Arc<H>, limits: &Limits, request: hyper::Request<Incoming>) -> Response {
-    let (parts, mut incoming) = request.into_parts();
+    let (parts, incoming) = request.into_parts();
     let length = incoming.size_hint().exact();
     if length == Some(0) || incoming.is_end_stream() {
         return call(&*handler, Request::from_parts(parts, Body::empty()));
@@ -142,8 +142,9 @@ async fn answer<H: Handler>(handler: Arc<H>, limits: &Limits, request: hyper::Re
     if length.is_some_and(|length| length > limits.max_body) {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     }
+    let upload = Upload::new(incoming, limits.max_body, limits.body_timeout);
     if length.is_some_and(|length| length <= SHORT) {
-        return match collect(&mut incoming, limits.body_timeout).await {
+        return match collect(upload).await {
             Ok(bytes) => call(&*handler, Request::from_parts(parts, bytes.into())),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 StatusCode::REQUEST_TIMEOUT.into_response()
@@ -151,9 +152,8 @@ async fn answer<H: Handler>(handler: Arc<H>, limits: &Limits, request: hyper::Re
             Err(_) => StatusCode::BAD_REQUEST.into_response(),
         };
     }
-    let body = Body::upload(incoming, limits.max_body, limits.body_timeout);
-    let request = Request::from_parts(parts, body);
-    match crate::Builder::new().spawn(move || handler.handle(request)) {
+    let request = Request::from_parts(parts, upload.into());
+    match crate::Builder::new().spawn(move || handler.handle(request).map(Body::read_elsewhere)) {
         Ok(handle) => handle.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
@@ -164,11 +164,12 @@ fn call<H: Handler>(handler: &H, request: Request) -> Response {
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-async fn collect(incoming: &mut Incoming, patience: Duration) -> io::Result<Bytes> {
-    let Some(first) = next_data(incoming, patience).await? else { return Ok(Bytes::new()) };
-    let Some(second) = next_data(incoming, patience).await? else { return Ok(first) };
+async fn collect(mut upload: Upload) -> io::Result<Bytes> {
+    let mut next = async || poll_fn(|context| upload.poll(context)).await;
+    let Some(first) = next().await? else { return Ok(Bytes::new()) };
+    let Some(second) = next().await? else { return Ok(first) };
     let mut all = [first, second].concat();
-    while let Some(data) = next_data(incoming, patience).await? {
+    while let Some(data) = next().await? {
         all.extend_from_slice(&data);
     }
     Ok(all.into())
