@@ -39,7 +39,9 @@
 //! | to talk between them | [`chan`], with `select!` |
 //! | to share between them | [`sync`] |
 //! | to wait, with limits | [`time`], [`context`], [`blocking`](blocking()) |
-//! | sockets | [`net`], and [`io`] for other descriptors |
+//! | sockets, processes, signals | [`net`], [`process`], [`signal`], and [`io`] for other descriptors |
+//! | an HTTP server with blocking handlers | `gort::http` (feature `http`) |
+//! | to use `async` libraries | [`future`]; features `hyper` and `tokio` |
 //! | to see inside | [`runtime`]: `dump`, `stats`, `Config`; [the chapter on it](guide::inside) |
 //! | tests with virtual time | [`testing`] |
 //! | another allocator | [`alloc`] |
@@ -49,19 +51,29 @@
 //! Linux on x86-64 with glibc 2.34 or newer, dynamically linked. Elsewhere it does not compile, and says why.
 //! Everything works from goroutines and from ordinary OS threads, in any mix. There is one runtime in a process; it starts
 //! on first use.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod alloc;
 mod atomic;
 mod blocking;
 pub mod chan;
 pub mod context;
+pub mod future;
 mod goroutine;
 pub mod guide;
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod http;
+#[cfg(feature = "hyper")]
+#[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
+pub mod hyper;
 pub mod io;
 pub mod net;
 mod netpoll;
+pub mod process;
 pub mod runtime;
 mod sched;
+pub mod signal;
 mod stack;
 pub mod sync;
 mod sys;

@@ -9,6 +9,7 @@ mod deadlock;
 mod detach;
 mod find;
 mod foreign;
+pub(crate) mod futureword;
 pub(crate) mod g;
 pub(crate) mod gdeque;
 pub(crate) mod glist;

@@ -2,6 +2,7 @@
 //! this file, of `futex.rs`, `clock.rs`, `syscall.rs`, atomics, and runtime locks that the interrupted code cannot hold.
 
 use std::ffi::c_void;
+use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -272,5 +273,33 @@ pub(crate) fn sent_value(info: *const libc::siginfo_t) -> Option<usize> {
     unsafe {
         ((*info).si_code == libc::SI_QUEUE && (*info).si_pid() == libc::getpid())
             .then(|| (*info).si_value().sival_ptr as usize)
+    }
+}
+
+/// An action as it was before [`take_over`].
+pub(crate) struct Saved(libc::sigaction);
+
+/// Makes `handler` handle `signal`, as [`install`], for a while. The error is the kernel's: a signal that does not exist or
+/// cannot be handled.
+pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
+    remember(handler as usize);
+    // SAFETY: both structures are plain data; the handler has the right type.
+    unsafe {
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
+        new.sa_sigaction = handler as usize;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&mut new.sa_mask);
+        match libc::sigaction(signal, &new, &mut old) {
+            0 => Ok(Saved(old)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Undoes [`take_over`], unless somebody else has taken the signal since.
+pub(crate) fn give_back(signal: i32, handler: Handler, saved: &Saved) {
+    if action_of(signal) == Some(handler as usize) {
+        // SAFETY: the kernel's own record, unchanged.
+        unsafe { libc::sigaction(signal, &saved.0, ptr::null_mut()) };
     }
 }
