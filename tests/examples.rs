@@ -135,6 +135,7 @@ fn echo_server() {
 }
 
 /// Sends a request and reads the whole answer of a connection that ends after it.
+#[cfg(feature = "http")]
 fn get(server: &Server, path: &str) -> String {
     let mut stream = server.connect();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
@@ -143,9 +144,12 @@ fn get(server: &Server, path: &str) -> String {
     answer
 }
 
+#[cfg(feature = "http")]
 #[test]
 fn http_service() {
-    let server = Server::start(cargo_run("http_service"));
+    let mut cargo = cargo_run("http_service");
+    cargo.arg("--all-features");
+    let server = Server::start(cargo);
     for (path, status, text) in [
         ("/", "200 OK", "try /primes/1000 or /threads\n"),
         ("/primes/100", "200 OK", "25\n"),

@@ -24,6 +24,9 @@
 //! | `semaphore.Weighted` | [`Semaphore`](crate::sync::Semaphore) |
 //! | `context.Context`, `WithCancel`, `WithTimeout`, `WithValue`, `AfterFunc` | [`Context`](crate::context::Context) with the same methods |
 //! | `net.Listen`, `net.Dial`, `SetReadDeadline` | [`net::TcpListener::bind`](crate::net::TcpListener), [`TcpStream::connect`](crate::net::TcpStream), `set_read_deadline` |
+//! | `signal.Notify`, `signal.NotifyContext` | [`signal::notify`](crate::signal::notify), [`notify_context`](crate::signal::notify_context) |
+//! | `os/exec` | `std::process`, or [`process`](crate::process) |
+//! | `http.ListenAndServe` | `gort::http::serve` (feature `http`) |
 //! | `defer f()` | `Drop` |
 //! | `recover()` | [`JoinHandle::join`](crate::JoinHandle::join), or `std::panic::catch_unwind` |
 //! | `runtime.GOMAXPROCS(n)`, `NumCPU`, `NumGoroutine` | [`runtime::set_max_procs`](crate::runtime::set_max_procs), `std::thread::available_parallelism`, [`num_goroutines`](crate::runtime::num_goroutines) |

@@ -21,7 +21,8 @@
 //! | `mpsc`, `oneshot` | [`chan::bounded`](crate::chan::bounded): many senders, many receivers |
 //! | `sync::Mutex`, `sync::RwLock`, `sync::Semaphore`, `sync::Notify` | [`sync`](crate::sync)`::{Mutex, RwLock, Semaphore, Condvar}`; guards may be held across anything |
 //! | `net::TcpListener` and the rest, `AsyncRead`, `AsyncWrite` | [`net`](crate::net), `std::io::Read`, `Write` |
-//! | `tokio::fs`, `tokio::process` | `std::fs`, `std::process` |
+//! | `tokio::fs`, `tokio::process`, `tokio::signal` | `std::fs`; `std::process` or [`process`](crate::process); [`signal`](crate::signal) |
+//! | `Handle::block_on(future)` | [`future::block_on`](crate::future::block_on) |
 //! | `task_local!` | `thread_local!` |
 //! | `runtime::Builder::worker_threads(n)` | `GOMAXPROCS=n`, [`set_max_procs`](crate::runtime::set_max_procs) |
 //! | `tokio-console`, task dumps | [`runtime::dump`](crate::runtime::dump), `stats`, `schedtrace` |
@@ -58,6 +59,18 @@
 //! - **Waiting for many different things in one place.** `select!` takes channels. For anything else start a goroutine
 //!   that waits for it and sends; it is cheap.
 //! - **Platforms.** Tokio runs on Windows, macOS and WebAssembly.
-//! - **The ecosystem of `async` libraries.** Blocking libraries work as they are: those for databases, HTTP clients that
-//!   use std's sockets, C bindings. An `async` library needs its own runtime beside gort, on threads of its own;
-//!   channels connect the two.
+//! - **The whole ecosystem of `async` libraries.** Blocking libraries work as they are: those for databases, HTTP clients that
+//!   use std's sockets, C bindings. For the others there is [`future`](crate::future): `block_on` runs any future in a
+//!   goroutine, and with the feature `tokio` those that want Tokio's runtime around them; handles and channels of gort are
+//!   futures, too. The features `hyper` and `http` serve HTTP.
+//!
+//! ```
+//! use std::time::Duration;
+//! let answer = gort::spawn(|| {
+//!     gort::future::block_on(async {
+//!         gort::future::sleep(Duration::from_millis(1)).await;
+//!         42
+//!     })
+//! });
+//! assert_eq!(answer.join().unwrap(), 42);
+//! ```
