@@ -437,6 +437,26 @@ fn near_a_signal_handler() {
     });
 }
 
+fn near_one_that_awaits_a_signal() {
+    must_be_left_alone("near_one_that_awaits_a_signal", || {
+        let signals = gort::signal::notify(&[gort::signal::SIGUSR1]).unwrap();
+        let script = format!("sleep {}; kill -USR1 $PPID", 2.0 * WHILE.as_secs_f64());
+        let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        gort::run(move || signals.recv().unwrap());
+        shell.wait().unwrap();
+    });
+}
+
+fn an_earlier_wait_for_signals_hides_no_deadlock() {
+    must_be_found("an_earlier_wait_for_signals_hides_no_deadlock", &["chan receive"], || {
+        drop(gort::signal::notify(&[gort::signal::SIGUSR1]).unwrap());
+        gort::run(|| {
+            let (_sender, receiver) = bounded::<()>(0);
+            receiver.recv().unwrap();
+        });
+    });
+}
+
 fn a_callback_gets_the_dump_and_the_program_waits_on() {
     if is_child("callback") {
         let (sender, receiver) = bounded(1);
@@ -587,6 +607,8 @@ fn main() -> std::process::ExitCode {
         near_main_that_is_elsewhere
         near_main_that_does_not_wait_for_the_stuck
         near_a_signal_handler
+        near_one_that_awaits_a_signal
+        an_earlier_wait_for_signals_hides_no_deadlock
         a_callback_gets_the_dump_and_the_program_waits_on
         abort_leaves_a_core
         the_search_can_be_switched_off

@@ -152,3 +152,15 @@ fn threads_that_a_burst_of_blocking_calls_needed_end() {
     becomes_idle();
     assert!((1..=3).contains(&ms()));
 }
+
+#[test]
+fn a_runtime_that_awaits_signals_sleeps() {
+    if !alone("a_runtime_that_awaits_signals_sleeps") {
+        return;
+    }
+    let signals = gort::signal::notify(&[gort::signal::SIGUSR1]).unwrap();
+    becomes_idle();
+    // SAFETY: no preconditions.
+    unsafe { libc::kill(libc::getpid(), libc::SIGUSR1) };
+    assert_eq!(signals.recv(), Ok(gort::signal::SIGUSR1));
+}

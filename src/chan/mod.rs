@@ -27,6 +27,7 @@
 mod alarm;
 mod array;
 mod array_select;
+mod asyncs;
 mod at;
 mod block;
 mod counter;
@@ -63,6 +64,7 @@ use crate::time::clock;
 
 #[doc(inline)]
 pub use crate::{__chan_select as select, __chan_select_biased as select_biased};
+pub use asyncs::{RecvFuture, SendFuture};
 pub use errors::{
     ReadyTimeoutError, RecvError, RecvTimeoutError, SelectTimeoutError, SendError, SendTimeoutError,
     TryReadyError, TryRecvError, TrySelectError, TrySendError,

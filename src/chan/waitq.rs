@@ -68,7 +68,8 @@ impl Node {
         Node::with(wait, wait.waiter(), claim, slot)
     }
 
-    fn with(wait: *const Wait, waiter: Waiter, claim: usize, slot: *mut u8) -> Node {
+    /// As [`shared`](Node::shared), for a wait whose waiter is known otherwise.
+    pub(crate) fn with(wait: *const Wait, waiter: Waiter, claim: usize, slot: *mut u8) -> Node {
         Node {
             prev: ptr::null_mut(),
             next: ptr::null_mut(),

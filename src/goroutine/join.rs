@@ -2,15 +2,19 @@
 
 use std::any::Any;
 use std::cell::UnsafeCell;
+use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::task::{Context, Poll};
 
 use super::current::Goroutine;
 use super::joinword::JoinWord;
 use super::scope::ScopeData;
 use super::shared::Shared;
+use crate::future::poller::Polled;
 use crate::sched::g::Info;
 use crate::sched::reason::WaitReason;
 use crate::sched::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
@@ -141,13 +145,43 @@ pub(super) struct JoinInner<T> {
 impl<T> JoinInner<T> {
     pub(super) fn join(self) -> Outcome<T> {
         let waiter = Waiter::current();
-        if !self.packet.join.is_done() && self.packet.join.wait(waiter.to_word()) {
+        if !self.packet.join.is_done()
+            && (self.packet.join.wait(waiter.to_word()) || self.wait_instead(waiter.to_word()))
+        {
             park(WaitReason::Join, std::ptr::from_ref(&*self.packet) as usize);
         }
+        self.take()
+    }
+
+    /// Registers in place of who polled before. False: it need not wait.
+    fn wait_instead(&self, joiner: usize) -> bool {
+        let Ok(before) = self.packet.join.replace(joiner) else { return false };
+        if let Some(before) = before {
+            // SAFETY: it was taken out of the word, so nobody will ready it.
+            drop(unsafe { Waiter::from_word(before).into_code() });
+        }
+        true
+    }
+
+    /// As [`join`](JoinInner::join), for a future.
+    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Outcome<T>> {
+        if !self.packet.join.is_done() {
+            let polled = Polled::new(context.waker());
+            if self.wait_instead(polled.waiter().to_word()) {
+                return Poll::Pending;
+            }
+            // SAFETY: it was not registered.
+            unsafe { polled.retract() };
+        }
+        Poll::Ready(self.take())
+    }
+
+    /// The result of a goroutine that has finished.
+    fn take(&self) -> Outcome<T> {
         // SAFETY: the goroutine has finished, so the result is stored and ours.
         match unsafe { (*self.packet.result.get()).take() } {
             Some(result) => result,
-            None => throw("join", format_args!("a finished goroutine has no result")),
+            None => throw("join", format_args!("the result of a goroutine was taken twice")),
         }
     }
 
@@ -194,6 +228,20 @@ impl<T> JoinHandle<T> {
     /// The goroutine's id and name.
     pub fn goroutine(&self) -> Goroutine {
         self.0.goroutine()
+    }
+}
+
+/// Waits for the goroutine as [`join`](JoinHandle::join) does. Must not be polled, or joined, again after that.
+///
+/// ```
+/// let handle = gort::spawn(|| 5);
+/// assert_eq!(gort::future::block_on(async { handle.await.unwrap() + 1 }), 6);
+/// ```
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, Box<dyn Any + Send + 'static>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context)
     }
 }
 

@@ -80,6 +80,11 @@ impl<T: AsFd> Io<T> {
         }
     }
 
+    #[cfg(feature = "hyper")]
+    pub(super) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
     /// Whether the poller knows it.
     pub(crate) fn is_polled(&self) -> bool {
         self.gate.registration.is_some()

@@ -50,7 +50,7 @@ pub(super) struct Gate {
     /// In nanoseconds of the monotonic clock; `NEVER` for none.
     deadlines: [AtomicU64; 2],
     /// The observation before a read that emptied the stream, or 0.
-    drained: AtomicUsize,
+    pub(super) drained: AtomicUsize,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -239,12 +239,12 @@ fn would_block() -> io::Error {
     io::Error::from_raw_os_error(libc::EAGAIN)
 }
 
-fn closed() -> io::Error {
+pub(super) fn closed() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, "closed by `close`")
 }
 
 #[cold]
-fn run_blocking<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+pub(super) fn run_blocking<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     crate::blocking(|| {
         loop {
             match attempt() {

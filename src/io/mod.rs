@@ -3,5 +3,7 @@
 pub(crate) mod core;
 mod gate;
 mod pollable;
+#[cfg(feature = "hyper")]
+pub(crate) mod polled;
 
 pub use self::pollable::Pollable;

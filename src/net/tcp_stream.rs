@@ -116,3 +116,16 @@ impl TcpStream {
 descriptor_traits!(TcpStream, net::TcpStream);
 timeouts!(TcpStream, net::TcpStream);
 stream_traits!(TcpStream);
+
+#[cfg(feature = "hyper")]
+impl crate::hyper::AsyncStream for TcpStream {
+    type Inner = net::TcpStream;
+
+    fn io(&self) -> &Io<net::TcpStream> {
+        &self.io
+    }
+
+    fn shut_down(inner: &net::TcpStream) -> io::Result<()> {
+        inner.shutdown(Shutdown::Write)
+    }
+}

@@ -81,3 +81,16 @@ impl UnixStream {
 descriptor_traits!(UnixStream, net::UnixStream);
 timeouts!(UnixStream, net::UnixStream);
 stream_traits!(UnixStream);
+
+#[cfg(feature = "hyper")]
+impl crate::hyper::AsyncStream for UnixStream {
+    type Inner = net::UnixStream;
+
+    fn io(&self) -> &Io<net::UnixStream> {
+        &self.io
+    }
+
+    fn shut_down(inner: &net::UnixStream) -> io::Result<()> {
+        inner.shutdown(Shutdown::Write)
+    }
+}

@@ -204,6 +204,22 @@ impl Registration {
         }
     }
 
+    /// Lets `waiter`, which does not park, be readied when something may have changed since `observed`. False: it has.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn begin_wait(&self, direction: Direction, observed: Observed, waiter: Waiter) -> bool {
+        let waits = self.0.word(direction).begin_wait(observed, waiter.to_word());
+        if waits && section::current().is_none() {
+            poller::ensure();
+        }
+        waits
+    }
+
+    /// Takes back a [`begin_wait`](Registration::begin_wait). False: it was or will be readied.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn cancel(&self, direction: Direction, waiter: Waiter) -> bool {
+        self.0.word(direction).cancel(waiter.to_word())
+    }
+
     /// Makes whoever waits look at its deadline again.
     pub(crate) fn kick(&self, direction: Direction) {
         if let Some(waiter) = self.0.word(direction).kick() {

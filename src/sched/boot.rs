@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward::Trace;
-use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, steward, sysmon};
+use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, setxid, steward, sysmon};
 use crate::runtime::OnDeadlock;
 use crate::sys::{cpus, env, mem, thread};
 use crate::tls;
@@ -61,6 +61,7 @@ fn boot(choices: Choices) -> Result<(), String> {
         mem::guard_by_mprotect();
     }
     overflow::init();
+    setxid::init();
     detach::init();
     let max_procs = choices.max_procs.or(settings.max_procs);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;

@@ -333,6 +333,11 @@ pub(crate) fn expect_start(number: u8) {
     get(number).state.lock_inside().pending += 1;
 }
 
+/// As [`expect_start`], outside of the runtime.
+pub(crate) fn expect_start_outside(number: u8) {
+    get(number).state.lock().pending += 1;
+}
+
 /// It was started, or could not be.
 pub(crate) fn start_done(number: u8) {
     let bubble = get(number);

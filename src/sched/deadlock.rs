@@ -2,7 +2,7 @@
 //!
 //! It is a deadlock when
 //! 1. some thread outside of gort (main) waits for something of gort's, without a deadline;
-//! 2. every goroutine is parked, none of them sleeping or waiting for I/O, and there is no timer;
+//! 2. every goroutine is parked, none of them sleeping or waiting for I/O or a future, and there is no timer;
 //! 3. every thread of the process is gort's own (an M, sysmon, the steward) or waits as in 1;
 //! 4. the program has no signal handler of its own, which could do anything.
 //!
@@ -119,8 +119,14 @@ fn all_parked() -> bool {
         return false;
     }
     slab::all_g(|g| {
-        let wakes_by_itself =
-            || matches!(g.wait_reason(), WaitReason::Sleep | WaitReason::IoRead | WaitReason::IoWrite);
+        // A future may wait for I/O, or for something that gort does not know.
+        let wakes_by_itself = || {
+            let reason = g.wait_reason();
+            matches!(
+                reason,
+                WaitReason::Sleep | WaitReason::IoRead | WaitReason::IoWrite | WaitReason::Future
+            )
+        };
         match g.status() {
             Status::Dead => true,
             Status::Waiting => g.park.is_parked() && !wakes_by_itself(),

@@ -10,11 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::deadlock;
+use super::futureword::FutureWord;
 use super::note::Note;
 use crate::sys::thread;
 
+/// Aligned for the tags of `Waiter`; the Note comes first, so that its address is the record's.
+#[repr(C, align(64))]
 pub(crate) struct Foreign {
     pub(crate) note: Note,
+    /// Where the futures that it waits for tell it to look again.
+    pub(crate) future: FutureWord,
     /// The kernel's id of the thread, 0 in the pool.
     tid: AtomicU32,
     /// It waits without a deadline, or is about to.
@@ -34,6 +39,7 @@ static WAITS: AtomicU64 = AtomicU64::new(0);
 fn make() -> &'static Foreign {
     let made: &'static Foreign = Box::leak(Box::new(Foreign {
         note: Note::new(),
+        future: FutureWord::new(),
         tid: AtomicU32::new(0),
         waiting: AtomicBool::new(false),
         next_made: Cell::new(None),

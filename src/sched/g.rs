@@ -29,6 +29,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use super::futureword::FutureWord;
 use super::m::M;
 use super::parkword::ParkWord;
 use super::peek::{PeekBool, PeekRef, PeekU32, PeekU64};
@@ -65,6 +66,9 @@ pub(crate) struct Info {
     pub(crate) context: AtomicPtr<()>,
 }
 
+/// The bits of `G::slot` that hold the size.
+const SLOT_BITS: usize = 63;
+
 /// Two cache lines: the first is what every switch touches.
 #[repr(C, align(64))]
 pub(crate) struct G {
@@ -93,7 +97,8 @@ pub(crate) struct G {
     /// The goroutine changed its thread-locals: the block has to be refreshed.
     pub(crate) block_used: Cell<bool>,
     wait_reason: AtomicU8,
-    slot_bits: u8,
+    /// Where the futures that it waits for tell it to look again.
+    pub(crate) future: FutureWord,
     /// The bubble it belongs to, or 0.
     pub(crate) bubble: Cell<u8>,
 
@@ -107,7 +112,8 @@ pub(crate) struct G {
     pub(crate) parked_at: AtomicU64,
     /// Thread pointer of the slot's TLS block.
     pub(crate) block: usize,
-    slot_start: AtomicUsize,
+    /// Where the slot begins, a page boundary, and in the lowest bits the logarithm of its size.
+    slot: AtomicUsize,
 }
 
 // SAFETY: see G2 and G3: the cells are owned by one thread at a time.
@@ -133,7 +139,7 @@ impl G {
             block_stale: Cell::new(false),
             block_used: Cell::new(false),
             wait_reason: AtomicU8::new(0),
-            slot_bits: slot_size.trailing_zeros() as u8,
+            future: FutureWord::new(),
             bubble: Cell::new(0),
             id: AtomicU64::new(0),
             site: PeekRef::new(),
@@ -142,17 +148,17 @@ impl G {
             wait_object: AtomicUsize::new(0),
             parked_at: AtomicU64::new(0),
             block,
-            slot_start: AtomicUsize::new(slot_start),
+            slot: AtomicUsize::new(slot_start | slot_size.trailing_zeros() as usize),
         }
     }
 
     /// The lowest address of the slot: 0 while nobody has written a G here.
     pub(crate) fn slot_start(&self) -> usize {
-        self.slot_start.load(Ordering::Relaxed)
+        self.slot.load(Ordering::Relaxed) & !SLOT_BITS
     }
 
     pub(crate) fn slot_size(&self) -> usize {
-        1 << self.slot_bits
+        1 << (self.slot.load(Ordering::Relaxed) & SLOT_BITS)
     }
 
     pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, pass: u64) {

@@ -150,6 +150,11 @@ impl M {
         self.current_slot.set(current_slot);
     }
 
+    /// Its thread's own thread pointer. For that thread only (M1).
+    pub(crate) fn own_tp(&self) -> usize {
+        self.own_tp.get()
+    }
+
     /// The kernel's id of its thread.
     #[inline]
     pub(crate) fn tid(&self) -> u32 {

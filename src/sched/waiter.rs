@@ -11,20 +11,52 @@
 //! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`] between them: the
 //!    first to claim it, and nobody else, calls `ready`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use super::foreign::Foreign;
+use super::futureword::FutureWord;
 use super::g::G;
 use super::note::Note;
 use super::reason::WaitReason;
 use super::{bubble, foreign, park, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::timer::Fire;
+use crate::timer::{Deferred, deferred};
 
-/// A goroutine or a foreign thread that waits or is about to. A tagged pointer: Notes have the lowest bit set.
+/// Who waits or is about to: a pointer with tags.
+///
+/// | tags   | pointer                                                                                     |
+/// |--------|---------------------------------------------------------------------------------------------|
+/// | none   | G: a parked goroutine                                                                       |
+/// | NOTE   | the record of a foreign thread                                                              |
+/// | FUTURE | (with or without NOTE) as above, but it polls futures: see `futureword.rs`                  |
+/// | CODE   | a `Deferred`, with a strong count: its code is run, which wakes somebody gort does not know |
+/// | HOOK   | a [`Hook`], whose function is called: for waits that end outside of the runtime             |
+///
+/// Bit 1 stays free, for the words of the poller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter(usize);
 
 const NOTE: usize = 1;
+const FUTURE: usize = 4;
+const CODE: usize = 8;
+const HOOK: usize = 16;
+const TAGS: usize = NOTE | FUTURE | CODE | HOOK;
+
+const _: () = assert!(
+    align_of::<G>() > TAGS
+        && align_of::<Foreign>() > TAGS
+        && align_of::<Deferred>() > TAGS
+        && align_of::<Hook>() > TAGS
+);
+
+/// The beginning of something that does more than to run when it is readied. The alignment is that of the tags.
+#[repr(C, align(32))]
+pub(crate) struct Hook {
+    /// Gets the Hook's address.
+    pub(crate) ready: unsafe fn(*const Hook),
+}
 
 impl Waiter {
     /// The caller itself. Stays valid for the whole life of the goroutine or thread.
@@ -32,7 +64,7 @@ impl Waiter {
     pub(crate) fn current() -> Waiter {
         match section::current() {
             Some(g) => Waiter::of(g),
-            None => Waiter(std::ptr::from_ref(&foreign::own().note) as usize | NOTE),
+            None => Waiter(std::ptr::from_ref(foreign::own()) as usize | NOTE),
         }
     }
 
@@ -41,29 +73,99 @@ impl Waiter {
         Waiter(std::ptr::from_ref(g) as usize)
     }
 
+    /// Who is told to poll again: `ready` may then be called any number of times, by anybody, at any time.
+    pub(crate) fn as_poller(self) -> Waiter {
+        Waiter(self.0 | FUTURE)
+    }
+
+    /// Code that is run when the wait ends. Owns a strong count until then: take it back with
+    /// [`into_code`](Waiter::into_code) if it will not.
+    pub(crate) fn from_code(code: Arc<Deferred>) -> Waiter {
+        Waiter(Arc::into_raw(code) as usize | CODE)
+    }
+
+    /// Calls the function of a Hook.
+    ///
+    /// # Safety
+    /// The Hook is there until then. The Waiter is published only where waits end outside of the runtime.
+    pub(crate) unsafe fn from_hook(hook: *const Hook) -> Waiter {
+        Waiter(hook as usize | HOOK)
+    }
+
+    /// Takes the code back.
+    ///
+    /// # Safety
+    /// Nobody will call `ready` on this waiter, nor call this again.
+    pub(crate) unsafe fn into_code(self) -> Option<Arc<Deferred>> {
+        // SAFETY: made by `from_code`, whose count becomes the caller's.
+        (self.0 & CODE != 0).then(|| unsafe { Arc::from_raw((self.0 & !TAGS) as *const Deferred) })
+    }
+
     /// Ends the wait. Exactly one call for each park. Never blocks, allocates nothing.
     #[inline]
     pub(crate) fn ready(self) {
-        if self.0 & NOTE == 0 {
-            // SAFETY: an untagged Waiter was made from a G, and Gs are never unmapped.
-            let g: &'static G = unsafe { &*(self.0 as *const G) };
+        if self.0 & TAGS == 0 {
+            let g = self.g();
             if g.park.notify() {
                 wake::make_runnable(g);
             }
         } else {
-            // SAFETY: a tagged Waiter was made from a Note; Notes of foreign threads are never freed.
-            unsafe { (*((self.0 & !NOTE) as *const Note)).set() }
+            self.ready_other();
         }
+    }
+
+    /// Not a plain goroutine.
+    fn ready_other(self) {
+        if self.0 & HOOK != 0 {
+            let hook = self.pointer().cast::<Hook>();
+            // SAFETY: the promise of `from_hook`.
+            unsafe { ((*hook).ready)(hook) }
+        } else if self.0 & CODE != 0 {
+            // SAFETY: the count of `from_code` goes to the queue.
+            if let Some(service) = unsafe { deferred::fire_now(self.pointer().cast()) } {
+                service.ready();
+            }
+        } else if self.0 & FUTURE == 0 {
+            self.note().set();
+        } else if self.future().notify() {
+            Waiter(self.0 & !FUTURE).ready();
+        }
+    }
+
+    fn pointer(self) -> *const () {
+        (self.0 & !TAGS) as *const ()
+    }
+
+    /// Without NOTE and CODE.
+    #[inline]
+    fn g(self) -> &'static G {
+        // SAFETY: such a Waiter was made from a G, and Gs are never unmapped.
+        unsafe { &*self.pointer().cast::<G>() }
+    }
+
+    /// With NOTE.
+    fn note(self) -> &'static Note {
+        // SAFETY: such a Waiter was made from the record of a foreign thread; those are never freed.
+        unsafe { &(*self.pointer().cast::<Foreign>()).note }
+    }
+
+    /// Where the futures of a goroutine or thread meet it. Without CODE.
+    pub(crate) fn future(self) -> &'static FutureWord {
+        if self.0 & NOTE == 0 {
+            return &self.g().future;
+        }
+        // SAFETY: as in `note`.
+        unsafe { &(*self.pointer().cast::<Foreign>()).future }
     }
 
     /// As [`ready`](Waiter::ready), for code inside the runtime that may have no P: g0, or a signal handler, which runs on
     /// the stopped goroutine's thread-locals but must not act as that goroutine.
     pub(crate) fn ready_without_p(self) {
-        if self.0 & NOTE != 0 {
-            return self.ready();
+        if self.0 & TAGS != 0 {
+            debug_assert_eq!(self.0 & TAGS, NOTE, "futures wait for nothing inside the runtime");
+            return self.note().set();
         }
-        // SAFETY: as in `ready`.
-        let g: &'static G = unsafe { &*(self.0 as *const G) };
+        let g = self.g();
         if g.park.notify() {
             wake::make_runnable_globally(g);
         }
@@ -71,9 +173,18 @@ impl Waiter {
 
     /// As [`ready`](Waiter::ready), for a timer that fires: the goroutine is handed to who runs the timers.
     pub(crate) fn ready_from_timer(self) -> Fire {
+        if self.0 & CODE != 0 {
+            // SAFETY: the count of `from_code` goes to the queue.
+            return unsafe { deferred::fire(self.pointer(), 0) };
+        }
+        if self.0 & FUTURE != 0 {
+            if !self.future().notify() {
+                return Fire::Nothing;
+            }
+            return Waiter(self.0 & !FUTURE).ready_from_timer();
+        }
         if self.0 & NOTE == 0 {
-            // SAFETY: as in `ready`.
-            let g: &'static G = unsafe { &*(self.0 as *const G) };
+            let g = self.g();
             if !g.park.notify() {
                 return Fire::Nothing;
             }
@@ -83,7 +194,7 @@ impl Waiter {
             bubble::ready(g);
             return Fire::Nothing;
         }
-        self.ready();
+        self.note().set();
         Fire::Nothing
     }
 
@@ -149,6 +260,11 @@ impl Wait {
     /// A new wait of the caller.
     pub(crate) fn new() -> Wait {
         Wait { claim: AtomicUsize::new(UNCLAIMED), waiter: Waiter::current() }
+    }
+
+    /// A new wait of somebody else.
+    pub(crate) fn of(waiter: Waiter) -> Wait {
+        Wait { claim: AtomicUsize::new(UNCLAIMED), waiter }
     }
 
     /// Who waits.

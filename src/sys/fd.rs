@@ -1,6 +1,7 @@
 //! Flags and readiness of descriptors.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 fn check(result: i32) -> io::Result<i32> {
@@ -27,4 +28,17 @@ pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
     let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: one entry.
     unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
+}
+
+/// Reads what is there.
+pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: bytes may be anything.
+    read_uninit(fd, unsafe { &mut *(std::ptr::from_mut(buf) as *mut [MaybeUninit<u8>]) })
+}
+
+/// As [`read`]: as many bytes as it says are initialised then.
+pub(crate) fn read_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    // SAFETY: the buffer is writable for its length.
+    let count = unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
 }

@@ -18,6 +18,7 @@ pub(crate) mod fd;
 pub(crate) mod futex;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
+pub(crate) mod process;
 pub(crate) mod signal;
 pub(crate) mod stderr;
 pub(crate) mod syscall;

@@ -2,6 +2,7 @@
 //! this file, of `futex.rs`, `clock.rs`, `syscall.rs`, atomics, and runtime locks that the interrupted code cannot hold.
 
 use std::ffi::c_void;
+use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,6 +60,37 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
         libc::sigemptyset(&mut new.sa_mask);
         libc::sigaction(signal, &new, ptr::null_mut());
+    }
+}
+
+/// glibc's own signal for `setuid` and its kin: the second of the two that it keeps from programs.
+pub(crate) const SIGSETXID: i32 = 33;
+
+/// Puts `handler` before the one that libc has for a signal of its own, with everything else as libc has it. Nothing is
+/// done if there is none.
+pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previous) {
+    /// What the kernel wants. libc's functions refuse these signals.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Action {
+        handler: usize,
+        flags: usize,
+        restorer: usize,
+        mask: u64,
+    }
+    let mut old = Action::default();
+    let size = size_of::<u64>();
+    // SAFETY: the record is what the kernel fills in and reads; the handler has the right type.
+    unsafe {
+        let asked = syscall6(libc::SYS_rt_sigaction, signal as usize, 0, &raw mut old as usize, size, 0, 0);
+        let no_handler = old.handler == libc::SIG_DFL || old.handler == libc::SIG_IGN;
+        if asked != 0 || no_handler || old.handler == handler as usize {
+            return;
+        }
+        previous.flags.store(old.flags, Ordering::Relaxed);
+        previous.action.store(old.handler, Ordering::Release);
+        let new = Action { handler: handler as usize, ..old };
+        syscall6(libc::SYS_rt_sigaction, signal as usize, &raw const new as usize, 0, size, 0, 0);
     }
 }
 
@@ -241,5 +273,33 @@ pub(crate) fn sent_value(info: *const libc::siginfo_t) -> Option<usize> {
     unsafe {
         ((*info).si_code == libc::SI_QUEUE && (*info).si_pid() == libc::getpid())
             .then(|| (*info).si_value().sival_ptr as usize)
+    }
+}
+
+/// An action as it was before [`take_over`].
+pub(crate) struct Saved(libc::sigaction);
+
+/// Makes `handler` handle `signal`, as [`install`], for a while. The error is the kernel's: a signal that does not exist or
+/// cannot be handled.
+pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
+    remember(handler as usize);
+    // SAFETY: both structures are plain data; the handler has the right type.
+    unsafe {
+        let (mut new, mut old): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
+        new.sa_sigaction = handler as usize;
+        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigemptyset(&mut new.sa_mask);
+        match libc::sigaction(signal, &new, &mut old) {
+            0 => Ok(Saved(old)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Undoes [`take_over`], unless somebody else has taken the signal since.
+pub(crate) fn give_back(signal: i32, handler: Handler, saved: &Saved) {
+    if action_of(signal) == Some(handler as usize) {
+        // SAFETY: the kernel's own record, unchanged.
+        unsafe { libc::sigaction(signal, &saved.0, ptr::null_mut()) };
     }
 }

@@ -27,6 +27,8 @@ use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{Waiter, park};
 use crate::sched::{boot, bubble};
 
+/// Aligned for the tags of `Waiter`.
+#[repr(align(32))]
 pub(crate) struct Deferred {
     timer: Timer,
     arming: Lock<Arming>,
@@ -110,7 +112,10 @@ impl Deferred {
 }
 
 /// The timer's callback.
-unsafe fn fire(this: *const (), _now: u64) -> Fire {
+///
+/// # Safety
+/// The caller hands over a strong count.
+pub(crate) unsafe fn fire(this: *const (), _now: u64) -> Fire {
     // SAFETY: the heap's count kept it alive and is ours now.
     let number = unsafe { (*this.cast::<Deferred>()).bubble };
     if number != 0 {
@@ -121,6 +126,21 @@ unsafe fn fire(this: *const (), _now: u64) -> Fire {
         Some(service) => service.ready_from_timer(),
         None => Fire::Nothing,
     }
+}
+
+/// As [`fire`], outside of the runtime. Who is to be readied.
+///
+/// # Safety
+/// The caller hands over a strong count.
+#[must_use]
+pub(crate) unsafe fn fire_now(this: *const Deferred) -> Option<Waiter> {
+    // SAFETY: alive by that count.
+    let number = unsafe { (*this).bubble };
+    if number != 0 {
+        bubble::expect_start_outside(number);
+    }
+    // SAFETY: as above.
+    unsafe { QUEUE.lock().push(this) }
 }
 
 struct Queue {

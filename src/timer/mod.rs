@@ -13,7 +13,7 @@
 //! A foreign thread has no P and puts its timer into the heap of P 0, which is never retired. Somebody comes to look:
 //! an M that polls, or one that gives up its P later, or the one that `poller::ensure` wakes (see there).
 
-mod deferred;
+pub(crate) mod deferred;
 mod heap;
 mod node;
 

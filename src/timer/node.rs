@@ -40,6 +40,11 @@ impl Timer {
         Timer { index: Cell::new(0), home: AtomicPtr::new(ptr::null_mut()), callback, data }
     }
 
+    /// Whether it is in a heap: it will fire.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.home().is_some()
+    }
+
     /// The heap that it is in.
     pub(super) fn home(&self) -> Option<&'static Timers> {
         // Acquire pairs with the release in `set_home`: who finds it in no heap sees all that its firing did.

@@ -1,0 +1,1 @@
+//! Nothing here: see the examples, which the tests run.

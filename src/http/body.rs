@@ -1,0 +1,356 @@
+//! Bodies of requests and responses.
+//!
+//! The body of a request that is long, or of unknown length, comes from hyper while the handler reads it: then the handler
+//! runs in a goroutine beside that of the connection, which goes on polling hyper. All other bodies are there as bytes.
+
+use std::any::Any;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, Read, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::body::{Buf, Bytes, Frame, Incoming, SizeHint};
+
+use crate::chan::{Receiver, Sender, bounded};
+use crate::future::{Sleep, block_on, sleep};
+
+/// A body: of a request, to be read; or of a response, made from bytes, a reader, or a function that writes.
+///
+/// ```
+/// use gort::http::Body;
+/// use std::io::{Read, Write};
+/// let known = Body::from("some text");
+/// let read = Body::from_reader(std::io::repeat(b'x').take(1 << 20));
+/// let written = Body::from_writer(|out| (0..1000).try_for_each(|n| writeln!(out, "line {n}")));
+/// # let _ = (known, read, written);
+/// let mut text = String::new();
+/// Body::from("abc").read_to_string(&mut text).unwrap();
+/// assert_eq!(text, "abc");
+/// ```
+#[derive(Default)]
+pub struct Body(Kind);
+
+#[derive(Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Bytes(Bytes),
+    Request(Box<Upload>),
+    Reader(Box<dyn Read + Send>),
+    Pieces(Box<Pieces>),
+    Writer(Option<WriteFn>),
+}
+
+type WriteFn = Box<dyn FnOnce(&mut BodyWriter) -> io::Result<()> + Send>;
+
+/// A request's body that is still coming.
+pub(super) struct Upload {
+    incoming: Incoming,
+    rest: Bytes,
+    /// How many more bytes are allowed.
+    left: u64,
+    /// How long to wait for the next bytes, and that wait.
+    patience: Duration,
+    timeout: Option<Pin<Box<Sleep>>>,
+}
+
+/// What a function writes, as it comes.
+struct Pieces {
+    receiver: Receiver<io::Result<Bytes>>,
+    waiting: Option<crate::chan::RecvFuture<'static, io::Result<Bytes>>>,
+}
+
+/// So much is read or collected before it is passed on.
+const PIECE: usize = 16 << 10;
+
+impl Body {
+    /// No body.
+    #[must_use]
+    pub fn empty() -> Body {
+        Body(Kind::Empty)
+    }
+
+    /// A response that is read from `reader` as it is sent, by the goroutine of the connection.
+    pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
+        Body(Kind::Reader(Box::new(reader)))
+    }
+
+    /// A response that `write` writes, in a goroutine of its own, as fast as the client takes it. If it fails or panics the
+    /// connection is cut off, so that the client does not take what it has for the whole.
+    pub fn from_writer(write: impl FnOnce(&mut BodyWriter) -> io::Result<()> + Send + 'static) -> Body {
+        Body(Kind::Writer(Some(Box::new(write))))
+    }
+
+    /// The whole body in memory.
+    ///
+    /// # Errors
+    /// Those of reading it.
+    pub fn into_bytes(mut self) -> io::Result<Bytes> {
+        match self.0 {
+            Kind::Empty => Ok(Bytes::new()),
+            Kind::Bytes(bytes) => Ok(bytes),
+            _ => {
+                let mut bytes = Vec::new();
+                self.read_to_end(&mut bytes)?;
+                Ok(bytes.into())
+            }
+        }
+    }
+
+    /// A response to a request whose body is still coming may be read from that, which only works while the connection is
+    /// polled: not by the connection's own goroutine.
+    pub(super) fn read_elsewhere(self) -> Body {
+        match self.0 {
+            Kind::Reader(mut reader) => Body::from_writer(move |out| io::copy(&mut reader, out).map(drop)),
+            _ => self,
+        }
+    }
+
+    /// Starts what writes the body.
+    fn pieces(&mut self) -> Option<&mut Pieces> {
+        if let Kind::Writer(write) = &mut self.0 {
+            let write = write.take()?;
+            let (sender, receiver) = bounded(2);
+            crate::spawn(move || BodyWriter::run(sender, write));
+            self.0 = Kind::Pieces(Box::new(Pieces { receiver, waiting: None }));
+        }
+        match &mut self.0 {
+            Kind::Pieces(pieces) => Some(pieces),
+            _ => None,
+        }
+    }
+}
+
+impl Upload {
+    pub(super) fn new(incoming: Incoming, limit: u64, patience: Duration) -> Upload {
+        Upload { incoming, rest: Bytes::new(), left: limit, patience, timeout: None }
+    }
+
+    /// The next bytes, or `None` at the end.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.rest))));
+        }
+        while let Poll::Ready(frame) = hyper::body::Body::poll_frame(Pin::new(&mut self.incoming), context) {
+            self.timeout = None;
+            match frame {
+                None => return Poll::Ready(Ok(None)),
+                Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
+                // Trailers are of no use here.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if !data.is_empty() => {
+                        let left = self.left.checked_sub(data.len() as u64).ok_or_else(too_large);
+                        return Poll::Ready(left.map(|left| {
+                            self.left = left;
+                            Some(data)
+                        }));
+                    }
+                    _ => {}
+                },
+            }
+        }
+        let patience = self.patience;
+        ready!(self.timeout.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the body comes too slowly")))
+    }
+
+    /// The next bytes; none at the end.
+    fn next(&mut self) -> io::Result<&mut Bytes> {
+        if self.rest.is_empty() {
+            self.rest = block_on(poll_fn(|context| self.poll(context)))?.unwrap_or_default();
+        }
+        Ok(&mut self.rest)
+    }
+}
+
+impl From<Upload> for Body {
+    fn from(upload: Upload) -> Body {
+        Body(Kind::Request(Box::new(upload)))
+    }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, "the body is larger than the server allows")
+}
+
+impl Read for Body {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let bytes = match &mut self.0 {
+            Kind::Empty => return Ok(0),
+            Kind::Reader(reader) => return reader.read(buf),
+            Kind::Bytes(bytes) => bytes,
+            Kind::Request(upload) => upload.next()?,
+            Kind::Writer(_) | Kind::Pieces(_) => {
+                let Some(pieces) = self.pieces() else { return Ok(0) };
+                let Ok(piece) = pieces.receiver.recv() else { return Ok(0) };
+                self.0 = Kind::Reader(Box::new(Chain { first: piece?, then: std::mem::take(self) }));
+                return self.read(buf);
+            }
+        };
+        let length = bytes.len().min(buf.len());
+        bytes.copy_to_slice(&mut buf[..length]);
+        Ok(length)
+    }
+}
+
+/// A piece that was taken out, and the rest.
+struct Chain {
+    first: Bytes,
+    then: Body,
+}
+
+impl Read for Chain {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.first.is_empty() {
+            return self.then.read(buf);
+        }
+        let length = self.first.len().min(buf.len());
+        self.first.copy_to_slice(&mut buf[..length]);
+        Ok(length)
+    }
+}
+
+/// For hyper, as the body of a response: polled by the goroutine of the connection, which may block.
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let piece = match &mut self.0 {
+            Kind::Empty => None,
+            Kind::Bytes(bytes) => {
+                Some(Ok(std::mem::take(bytes))).filter(|piece| !matches!(piece, Ok(b) if b.is_empty()))
+            }
+            Kind::Request(upload) => ready!(upload.poll(context)).transpose(),
+            Kind::Reader(reader) => {
+                let mut buf = vec![0; PIECE];
+                match reader.read(&mut buf) {
+                    Ok(0) => None,
+                    Ok(length) => {
+                        buf.truncate(length);
+                        Some(Ok(Bytes::from(buf)))
+                    }
+                    Err(error) => Some(Err(error)),
+                }
+            }
+            Kind::Writer(_) | Kind::Pieces(_) => match self.pieces() {
+                Some(pieces) => ready!(pieces.poll(context)),
+                None => None,
+            },
+        };
+        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Bytes(bytes) => bytes.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            _ => SizeHint::default(),
+        }
+    }
+}
+
+impl Pieces {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        let receiver = &self.receiver;
+        let waiting = self.waiting.get_or_insert_with(|| {
+            // SAFETY: the future is dropped before the receiver, which does not move: it is in a box of its own.
+            unsafe { std::mem::transmute(receiver.recv_async()) }
+        });
+        let piece = ready!(Pin::new(waiting).poll(context));
+        self.waiting = None;
+        Poll::Ready(piece.ok())
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        self.waiting = None;
+    }
+}
+
+/// Where [`Body::from_writer`]'s function writes to. What it writes is collected to pieces of 16 kB; `flush` sends what
+/// there is at once.
+pub struct BodyWriter {
+    sender: Sender<io::Result<Bytes>>,
+    collected: Vec<u8>,
+}
+
+impl BodyWriter {
+    fn run(sender: Sender<io::Result<Bytes>>, write: WriteFn) {
+        let mut writer = BodyWriter { sender, collected: Vec::new() };
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            write(&mut writer)?;
+            writer.flush()
+        }));
+        let error = match result {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            Err(panic) => panicked(&panic),
+        };
+        let _the_client_is_gone = writer.sender.send(Err(error));
+    }
+}
+
+fn panicked(payload: &(dyn Any + Send)) -> io::Error {
+    let text =
+        payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+    io::Error::other(format!("panicked: {}", text.unwrap_or("?")))
+}
+
+impl Write for BodyWriter {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.collected.extend_from_slice(buf);
+        if self.collected.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(buf.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.collected.is_empty() {
+            return Ok(());
+        }
+        let piece = std::mem::take(&mut self.collected);
+        let gone = |_| io::Error::new(ErrorKind::BrokenPipe, "the client has gone");
+        self.sender.send(Ok(piece.into())).map_err(gone)
+    }
+}
+
+impl fmt::Debug for BodyWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyWriter").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = hyper::body::Body::size_hint(self).exact();
+        f.debug_struct("Body").field("size", &size).finish_non_exhaustive()
+    }
+}
+
+macro_rules! from_bytes {
+    ($($type:ty),*) => {
+        $(impl From<$type> for Body {
+            fn from(bytes: $type) -> Body {
+                Body(Kind::Bytes(bytes.into()))
+            }
+        })*
+    };
+}
+
+from_bytes!(Bytes, Vec<u8>, String, &'static str, &'static [u8]);

@@ -1,0 +1,281 @@
+//! One connection: hyper's state machine, polled by the goroutine that also calls the handler.
+//!
+//! The handler is called inside the poll whenever it cannot need the connection meanwhile: when the request has no body, or
+//! one that is short enough to be collected before. A long body has to be received while the handler reads it: then the
+//! handler gets a goroutine.
+//!
+//! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
+//! the earliest time at which that may be too long, makes it look.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::{Duration, Instant};
+
+use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
+use hyper::rt::ReadBufCursor;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+
+use super::body::{Body, Upload};
+use super::handler::{Handler, IntoResponse};
+use super::{Request, Response, StatusCode};
+use crate::context::Context;
+use crate::future::{Sleep, block_on, sleep_until};
+use crate::hyper::Stream;
+use crate::net::TcpStream;
+use crate::time::clock;
+
+/// What a client may do.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    pub(super) max_head: usize,
+    pub(super) max_body: u64,
+    pub(super) head_timeout: Duration,
+    pub(super) body_timeout: Duration,
+    pub(super) write_timeout: Duration,
+    pub(super) keep_alive: bool,
+    pub(super) shutdown_timeout: Duration,
+}
+
+/// A body of this length at most is collected before the handler is called.
+const SHORT: u64 = 64 << 10;
+
+/// What the connection waits for, and since when.
+struct State {
+    /// The time of the current poll.
+    now: Cell<Instant>,
+    /// Requests that are being answered: 0 or 1, but a response's end may come after the next one's begin.
+    busy: Cell<u32>,
+    /// When the last one was answered.
+    idle_since: Cell<Instant>,
+    /// When the client stopped taking what we write.
+    blocked_since: Cell<Option<Instant>>,
+}
+
+impl State {
+    /// When the wait will have been too long, and no moment earlier.
+    fn deadline(&self, limits: &Limits) -> Option<Instant> {
+        match self.blocked_since.get() {
+            Some(since) => since.checked_add(limits.write_timeout),
+            None if self.busy.get() == 0 => self.idle_since.get().checked_add(limits.head_timeout),
+            None => None,
+        }
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) fn run<H: Handler>(stream: TcpStream, handler: Arc<H>, limits: &Limits, ending: &Context) {
+    let _only_slower = stream.set_nodelay(true);
+    let now = clock::now();
+    let state = Rc::new(State {
+        now: Cell::new(now),
+        busy: Cell::new(0),
+        idle_since: Cell::new(now),
+        blocked_since: Cell::new(None),
+    });
+    let service = service_fn(|request| {
+        let (handler, state) = (handler.clone(), state.clone());
+        async move {
+            let busy = Busy::new(state);
+            let response = answer(handler, limits, request).await;
+            Ok::<_, Infallible>(response.map(|body| Sent { body, _busy: busy }))
+        }
+    });
+    let transport = Transport { stream: Stream::new(stream), state: state.clone() };
+    let mut connection = pin!(
+        http1::Builder::new()
+            .keep_alive(limits.keep_alive)
+            .max_buf_size(limits.max_head)
+            .header_read_timeout(None)
+            .serve_connection(transport, service)
+    );
+    let mut end = pin!(ending.done().recv_async());
+    let mut ends_at: Option<Instant> = None;
+    let mut alarm: Option<Pin<Box<Sleep>>> = None;
+    block_on(poll_fn(|context| {
+        let now = clock::now();
+        state.now.set(now);
+        if ends_at.is_none() && end.as_mut().poll(context).is_ready() {
+            connection.as_mut().graceful_shutdown();
+            ends_at = Some(now.checked_add(limits.shutdown_timeout).unwrap_or(now));
+        }
+        if connection.as_mut().poll(context).is_ready() {
+            // Errors are the client's affair: it broke off, or did not speak HTTP and was told so.
+            return Poll::Ready(());
+        }
+        loop {
+            let Some(deadline) = state.deadline(limits).into_iter().chain(ends_at).min() else {
+                return Poll::Pending;
+            };
+            if deadline <= now {
+                return Poll::Ready(());
+            }
+            match &mut alarm {
+                // It will make us look in time. (It may be polled with another waker only after it has fired.)
+                Some(alarm) if alarm.deadline().is_some_and(|at| at <= deadline && at > now) => {
+                    return Poll::Pending;
+                }
+                other => {
+                    let alarm = other.insert(Box::pin(sleep_until(deadline)));
+                    if alarm.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }));
+}
+
+async fn answer<H: Handler>(handler: Arc<H>, limits: &Limits, request: hyper::Request<Incoming>) -> Response {
+    let (parts, incoming) = request.into_parts();
+    let length = incoming.size_hint().exact();
+    if length == Some(0) || incoming.is_end_stream() {
+        return call(&*handler, Request::from_parts(parts, Body::empty()));
+    }
+    if length.is_some_and(|length| length > limits.max_body) {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    }
+    let upload = Upload::new(incoming, limits.max_body, limits.body_timeout);
+    if length.is_some_and(|length| length <= SHORT) {
+        return match collect(upload).await {
+            Ok(bytes) => call(&*handler, Request::from_parts(parts, bytes.into())),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                StatusCode::REQUEST_TIMEOUT.into_response()
+            }
+            Err(_) => StatusCode::BAD_REQUEST.into_response(),
+        };
+    }
+    let request = Request::from_parts(parts, upload.into());
+    match crate::Builder::new().spawn(move || handler.handle(request).map(Body::read_elsewhere)) {
+        Ok(handle) => handle.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+fn call<H: Handler>(handler: &H, request: Request) -> Response {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+async fn collect(mut upload: Upload) -> io::Result<Bytes> {
+    let mut next = async || poll_fn(|context| upload.poll(context)).await;
+    let Some(first) = next().await? else { return Ok(Bytes::new()) };
+    let Some(second) = next().await? else { return Ok(first) };
+    let mut all = [first, second].concat();
+    while let Some(data) = next().await? {
+        all.extend_from_slice(&data);
+    }
+    Ok(all.into())
+}
+
+/// A request is being answered.
+struct Busy(Rc<State>);
+
+impl Busy {
+    fn new(state: Rc<State>) -> Busy {
+        state.busy.set(state.busy.get() + 1);
+        Busy(state)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
+        self.0.idle_since.set(self.0.now.get());
+    }
+}
+
+/// A response's body, which ends the answer when hyper has taken all of it.
+struct Sent {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The stream, with an eye on clients that do not read.
+struct Transport {
+    stream: Stream<TcpStream>,
+    state: Rc<State>,
+}
+
+impl Transport {
+    fn note<T>(&self, poll: Poll<T>) -> Poll<T> {
+        let state = &self.state;
+        match poll {
+            Poll::Ready(_) => state.blocked_since.set(None),
+            Poll::Pending if state.blocked_since.get().is_none() => {
+                state.blocked_since.set(Some(state.now.get()));
+            }
+            Poll::Pending => {}
+        }
+        poll
+    }
+}
+
+impl hyper::rt::Read for Transport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buf)
+    }
+}
+
+impl hyper::rt::Write for Transport {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write(context, buf);
+        self.note(poll)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let poll = Pin::new(&mut self.stream).poll_write_vectored(context, bufs);
+        self.note(poll)
+    }
+}

@@ -1,0 +1,99 @@
+//! What answers requests.
+
+use std::io;
+
+use super::{Body, Bytes, Request, Response, StatusCode};
+
+/// Answers requests. Functions and closures from [`Request`] to something that [is a response](IntoResponse) do.
+///
+/// ```
+/// use gort::http::{Handler, Request, Response, StatusCode};
+/// fn handler(request: Request) -> Result<Response, (StatusCode, &'static str)> {
+///     match request.uri().path() {
+///         "/" => Ok(Response::new("welcome".into())),
+///         _ => Err((StatusCode::NOT_FOUND, "there is nothing here")),
+///     }
+/// }
+/// let answer = handler.handle(gort::http::Request::default());
+/// assert_eq!(answer.status(), StatusCode::OK);
+/// ```
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request. It may block; if it panics, the answer is 500.
+    fn handle(&self, request: Request) -> Response;
+}
+
+impl<F, R> Handler for F
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: IntoResponse,
+{
+    fn handle(&self, request: Request) -> Response {
+        self(request).into_response()
+    }
+}
+
+/// What a handler may return: a [`Response`], text or bytes (200), a [`StatusCode`], a pair of status and text, or a `Result` of
+/// such. An [`io::Error`] is a 500 that does not tell what it was; it is printed to standard error.
+///
+/// ```
+/// use gort::http::{IntoResponse, StatusCode};
+/// assert_eq!((StatusCode::CREATED, "done").into_response().status(), 201);
+/// ```
+pub trait IntoResponse {
+    /// The response.
+    fn into_response(self) -> Response;
+}
+
+impl IntoResponse for Response {
+    fn into_response(self) -> Response {
+        self
+    }
+}
+
+impl IntoResponse for StatusCode {
+    fn into_response(self) -> Response {
+        (self, Body::empty()).into_response()
+    }
+}
+
+impl<B: Into<Body>> IntoResponse for (StatusCode, B) {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(self.1.into());
+        *response.status_mut() = self.0;
+        response
+    }
+}
+
+impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
+    fn into_response(self) -> Response {
+        match self {
+            Ok(answer) => answer.into_response(),
+            Err(answer) => answer.into_response(),
+        }
+    }
+}
+
+impl IntoResponse for io::Error {
+    fn into_response(self) -> Response {
+        eprintln!("gort: an HTTP handler failed: {self}");
+        StatusCode::INTERNAL_SERVER_ERROR.into_response()
+    }
+}
+
+macro_rules! bodies {
+    ($($type:ty),*) => {
+        $(impl IntoResponse for $type {
+            fn into_response(self) -> Response {
+                Response::new(self.into())
+            }
+        })*
+    };
+}
+
+bodies!(Body, Bytes, Vec<u8>, String, &'static str, &'static [u8]);
+
+impl IntoResponse for () {
+    fn into_response(self) -> Response {
+        Response::default()
+    }
+}

@@ -1,0 +1,177 @@
+//! The server: limits, the accept loop, the orderly end.
+
+use std::io;
+use std::net::ToSocketAddrs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connection::{self, Limits};
+use super::handler::Handler;
+use crate::context::Context;
+use crate::net::TcpListener;
+use crate::sync::{Semaphore, WaitGroup};
+
+/// An HTTP/1 server: limits first, then [`serve`](Server::serve).
+///
+/// ```no_run
+/// use std::time::Duration;
+/// gort::http::Server::new()
+///     .max_connections(10_000)
+///     .max_body(1 << 20)
+///     .head_timeout(Duration::from_secs(10))
+///     .serve("0.0.0.0:8080", |_request: gort::http::Request| "hello\n")
+///     .unwrap();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a server starts with `serve`"]
+pub struct Server {
+    limits: Limits,
+    max_connections: usize,
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server::new()
+    }
+}
+
+impl Server {
+    /// The defaults, which each method tells.
+    pub fn new() -> Server {
+        Server {
+            limits: Limits {
+                max_head: 64 << 10,
+                max_body: 16 << 20,
+                head_timeout: Duration::from_secs(60),
+                body_timeout: Duration::from_secs(30),
+                write_timeout: Duration::from_secs(60),
+                keep_alive: true,
+                shutdown_timeout: Duration::from_secs(30),
+            },
+            max_connections: 65_536,
+        }
+    }
+
+    /// How many connections there may be at once: 65,536. Others wait to be accepted.
+    pub fn max_connections(mut self, connections: usize) -> Server {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// How large the request line and headers may be together, in bytes: 64 kB (8 kB is the least). The answer to larger
+    /// ones is 431.
+    pub fn max_head(mut self, bytes: usize) -> Server {
+        self.limits.max_head = bytes.max(8 << 10);
+        self
+    }
+
+    /// How large a request's body may be, in bytes: 16 MB. The answer to one that says that it is larger is 413; reading one
+    /// that turns out to be is an error.
+    pub fn max_body(mut self, bytes: u64) -> Server {
+        self.limits.max_body = bytes;
+        self
+    }
+
+    /// How long a client may take from the beginning of the connection, or from the last answer, until its next request's
+    /// headers are complete: 60 s. This ends idle connections, and those that send their headers byte by byte.
+    pub fn head_timeout(mut self, timeout: Duration) -> Server {
+        self.limits.head_timeout = timeout;
+        self
+    }
+
+    /// How long to wait for the next part of a request's body: 30 s.
+    pub fn body_timeout(mut self, timeout: Duration) -> Server {
+        self.limits.body_timeout = timeout;
+        self
+    }
+
+    /// How long a client may take nothing of an answer: 60 s.
+    pub fn write_timeout(mut self, timeout: Duration) -> Server {
+        self.limits.write_timeout = timeout;
+        self
+    }
+
+    /// Whether a connection serves several requests: yes.
+    pub fn keep_alive(mut self, keep_alive: bool) -> Server {
+        self.limits.keep_alive = keep_alive;
+        self
+    }
+
+    /// How long requests may take that are under way when the server is to end: 30 s. Then they are cut off; nobody waits
+    /// for a handler that still runs.
+    pub fn shutdown_timeout(mut self, timeout: Duration) -> Server {
+        self.limits.shutdown_timeout = timeout;
+        self
+    }
+
+    /// Serves at `address`. Returns only with an error.
+    ///
+    /// # Errors
+    /// If the address cannot be bound to.
+    pub fn serve(&self, address: impl ToSocketAddrs, handler: impl Handler) -> io::Result<()> {
+        self.serve_until(&Context::background(), TcpListener::bind(address)?, handler)
+    }
+
+    /// Serves until `ctx` ends: then no connection is accepted any more, idle ones are closed, and requests that are under
+    /// way are answered. See the [module](super) for an example, and [`signal::notify_context`](crate::signal::notify_context)
+    /// for a context that ends with Ctrl-C.
+    ///
+    /// # Errors
+    /// `TimedOut` if some requests had to be cut off, and errors of the listener.
+    pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
+        let listener = Arc::new(listener);
+        let (handler, limits) = (Arc::new(handler), Arc::new(self.limits.clone()));
+        let open = Arc::new(Open { places: Semaphore::new(self.max_connections), running: WaitGroup::new() });
+        let closing = listener.clone();
+        let at_end = ctx.after_func(move || closing.close());
+        let result = loop {
+            match open.places.acquire_ctx(ctx, 1) {
+                Ok(Ok(place)) => place.forget(),
+                _ => break Ok(()),
+            }
+            open.running.add(1);
+            let connection = Connection(open.clone());
+            let (stream, _) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(_) if ctx.err().is_some() => break Ok(()),
+                Err(error) if is_of_one_connection(&error) => continue,
+                Err(error) => break Err(error),
+            };
+            let (handler, limits, ctx) = (handler.clone(), limits.clone(), ctx.clone());
+            // Without memory for one more goroutine this connection is closed; the others go on.
+            let _started = crate::Builder::new().spawn(move || {
+                connection::run(stream, handler, &limits, &ctx);
+                drop(connection);
+            });
+        };
+        at_end.stop();
+        drop(listener);
+        if open.running.wait_for(self.limits.shutdown_timeout) {
+            return result;
+        }
+        result
+            .and(Err(io::Error::new(io::ErrorKind::TimedOut, "some requests took too long and were cut off")))
+    }
+}
+
+/// The connections that are open, and how many more may be.
+struct Open {
+    places: Semaphore,
+    running: WaitGroup,
+}
+
+/// One of them.
+struct Connection(Arc<Open>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.places.add_permits(1);
+        self.0.running.done();
+    }
+}
+
+/// The next one may well be accepted.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused)
+}

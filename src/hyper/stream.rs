@@ -1,0 +1,136 @@
+//! hyper's I/O: gort's sockets.
+
+use std::fmt;
+use std::io::{self, IoSlice, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper::rt::ReadBufCursor;
+
+use crate::io::core::Io;
+use crate::io::polled::Polls;
+use crate::netpoll::Direction;
+use crate::sys::fd;
+
+/// A socket that can be polled: [`TcpStream`](crate::net::TcpStream) or [`UnixStream`](crate::net::UnixStream).
+pub(crate) trait AsyncStream {
+    type Inner: AsFd;
+    fn io(&self) -> &Io<Self::Inner>;
+    fn shut_down(inner: &Self::Inner) -> io::Result<()>;
+}
+
+/// A stream of gort's, for hyper. Timeouts that were set on it do not count here.
+///
+/// ```
+/// use gort::net::{TcpListener, TcpStream};
+/// let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// let stream = gort::hyper::Stream::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+/// assert_eq!(stream.get_ref().peer_addr().unwrap(), listener.local_addr().unwrap());
+/// let _again: TcpStream = stream.into_inner();
+/// ```
+#[allow(private_bounds, reason = "which streams there are is gort's to say")]
+pub struct Stream<S: AsyncStream> {
+    stream: ManuallyDrop<S>,
+    polls: Polls,
+}
+
+#[allow(private_bounds, reason = "as above")]
+impl<S: AsyncStream> Stream<S> {
+    /// Lets hyper use the stream.
+    pub fn new(stream: S) -> Stream<S> {
+        Stream { stream: ManuallyDrop::new(stream), polls: Polls::default() }
+    }
+
+    /// The stream.
+    pub fn get_ref(&self) -> &S {
+        &self.stream
+    }
+
+    /// The stream, for blocking use.
+    pub fn into_inner(self) -> S {
+        let mut this = ManuallyDrop::new(self);
+        let this = &mut *this;
+        this.stream.io().stop_polls(&mut this.polls);
+        // SAFETY: not used again: `this` is not dropped, and its polls hold nothing any more.
+        unsafe { ManuallyDrop::take(&mut this.stream) }
+    }
+}
+
+impl<S: AsyncStream> Drop for Stream<S> {
+    fn drop(&mut self) {
+        self.stream.io().stop_polls(&mut self.polls);
+        // SAFETY: not used again.
+        unsafe { ManuallyDrop::drop(&mut self.stream) };
+    }
+}
+
+// Nothing in it is pinned.
+impl<S: AsyncStream> Unpin for Stream<S> {}
+
+impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        mut buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let wanted = buf.remaining();
+        if wanted == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        // SAFETY: nothing is uninitialised that was not.
+        let target = unsafe { buf.as_mut() };
+        let poll = this.stream.io().poll_read_stream(&mut this.polls, context, wanted, |inner| {
+            fd::read_uninit(inner.as_fd(), target)
+        });
+        poll.map_ok(|length| {
+            // SAFETY: so many bytes were read.
+            unsafe { buf.advance(length) }
+        })
+    }
+}
+
+impl<S: AsyncStream> hyper::rt::Write for Stream<S>
+where
+    for<'a> &'a S::Inner: Write,
+{
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        this.stream.io().poll(&mut this.polls, Direction::Write, context, |mut inner| inner.write(buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(S::shut_down(self.stream.io().inner()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        this.stream
+            .io()
+            .poll(&mut this.polls, Direction::Write, context, |mut inner| inner.write_vectored(bufs))
+    }
+}
+
+impl<S: AsyncStream + fmt::Debug> fmt::Debug for Stream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stream").field(&*self.stream).finish()
+    }
+}
