@@ -11,6 +11,8 @@ use super::p::{self, P};
 use super::sampler::GLOBAL_EVERY;
 use super::{poller, prefetch, procs, steal, wake};
 use crate::atomic::Ordering;
+use crate::netpoll;
+use crate::sys::clock::nanotime;
 use crate::timer;
 
 /// So that two goroutines that keep waking each other cannot keep the rest away, `runnext` may win over the ring so many
@@ -176,10 +178,36 @@ fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
         m.spinning.set(true);
         p.stats.spins.add(1);
     }
-    steal::steal(m, p).or_else(|| {
-        steal::run_timers_of_others(p);
-        next_local(m)
-    })
+    steal::steal(m, p)
+        .or_else(|| {
+            steal::run_timers_of_others(p);
+            next_local(m)
+        })
+        .or_else(|| linger(m, p))
+}
+
+/// How long a spinner that found nothing waits before it looks again, and again, in nanoseconds. While it spins nobody has
+/// to be woken, which costs the waker more than all else that it does; and to sleep and wake up costs more than this.
+/// With work that I/O or time bring that does not pay: measured with an echo server, a sixth more CPU time.
+const LINGER: [u64; 4] = [1_000, 2_000, 4_000, 8_000];
+
+fn linger(m: &'static M, p: &'static P) -> Option<&'static G> {
+    if netpoll::has_waiters() || timer::earliest() != timer::NEVER {
+        return None;
+    }
+    for nanos in LINGER {
+        let start = nanotime();
+        while nanotime() - start < nanos {
+            std::hint::spin_loop();
+        }
+        if p.retired.load(Ordering::Relaxed) || global::queue_len() != 0 {
+            return take_global(p);
+        }
+        if let Some(g) = steal::steal(m, p) {
+            return Some(g);
+        }
+    }
+    None
 }
 
 /// A spinner that found work makes room for the next spinner: there may be more.

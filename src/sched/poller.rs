@@ -16,6 +16,10 @@ use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
 
+/// Timers that lie closer together than this, in nanoseconds, are served at once: to sleep and wake up for each of
+/// thousands would cost more than all else. Linux gives its own sleepers the same slack.
+const SHORTEST: u64 = 50_000;
+
 static BUSY: AtomicBool = AtomicBool::new(false);
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 
@@ -46,11 +50,12 @@ pub(crate) fn wait(m: &'static M) {
         return;
     }
     UNTIL.store(NEVER, Ordering::SeqCst);
-    let until = timer::earliest();
+    let first = timer::earliest();
+    let now = nanotime();
+    let until = first.max(now.saturating_add(SHORTEST));
     UNTIL.store(until, Ordering::SeqCst);
     let ready = GList::new();
-    let now = nanotime();
-    if until > now {
+    if first > now {
         netpoll::wait((until != NEVER).then(|| until - now), &ready);
     }
     UNTIL.store(0, Ordering::SeqCst);
