@@ -111,7 +111,7 @@ fn echo(request: Request) -> io::Result<Response> {
         "/echo" if method == Method::POST => Ok(Response::new(request.into_body())),
         "/sum" => {
             let mut sum = 0u64;
-            for byte in request.into_body().bytes() {
+            for byte in BufReader::new(request.into_body()).bytes() {
                 sum += u64::from(byte?);
             }
             Ok(Response::new(sum.to_string().into()))

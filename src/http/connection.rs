@@ -86,7 +86,14 @@ impl State {
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Serves a connection to its end.
-pub(super) fn run<H: Handler>(stream: TcpStream, handler: Arc<H>, limits: &Limits, ending: &Context) {
+/// `sleeps` is called when it goes to sleep.
+pub(super) fn run<H: Handler>(
+    stream: TcpStream,
+    handler: Arc<H>,
+    limits: &Limits,
+    ending: &Context,
+    sleeps: impl Fn(),
+) {
     let _only_slower = stream.set_nodelay(true);
     let now = clock::now();
     let state = Rc::new(State {
@@ -99,7 +106,11 @@ pub(super) fn run<H: Handler>(stream: TcpStream, handler: Arc<H>, limits: &Limit
     let mut transport = Transport { stream: Stream::new(stream), unread: Bytes::new(), state: state.clone() };
     while let Some(quiet) = serve(transport, &handler, &state, limits, ending) {
         transport = quiet;
-        if transport.unread.is_empty() && !sleep(&mut transport.stream, &state, limits, ending) {
+        if !transport.unread.is_empty() {
+            continue;
+        }
+        sleeps();
+        if !sleep(&mut transport.stream, &state, limits, ending) {
             return;
         }
     }
@@ -183,7 +194,8 @@ fn serve<H: Handler>(
         return None;
     }
     let parts = connection.into_parts();
-    Some(Transport { unread: parts.read_buf, ..parts.io })
+    // A copy: an empty rest would keep the whole buffer.
+    Some(Transport { unread: Bytes::copy_from_slice(&parts.read_buf), ..parts.io })
 }
 
 async fn answer<H: Handler>(
