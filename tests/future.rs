@@ -362,9 +362,9 @@ fn sleeps_are_not_early_and_can_be_dropped() {
         }));
         assert!(start.elapsed() >= Duration::from_millis(7));
     };
-    check(|future| block_on(future));
-    check(|future| foreign_block_on(future));
-    gort::spawn(move || check(|future| block_on(future))).join().unwrap();
+    check(block_on);
+    check(foreign_block_on);
+    gort::spawn(move || check(block_on)).join().unwrap();
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub fn tokio<F: IntoFuture>(future: F) -> F::Output {
     block_on(Entered { future: future.into_future(), handle: handle() })
 }
 
-/// Lets [`tokio`] use a runtime that exists already. False: it has one.
+/// Lets [`tokio()`] use a runtime that exists already. False: it has one.
 ///
 /// ```
 /// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
