@@ -15,7 +15,8 @@
 //! ```
 //! The barrier D3 runs on every CPU that runs a thread of ours, so it comes either before E1 on that thread, and then
 //! E3 sees "none"; or after E1, and then D4 sees 1 and the P stays. When E1 came first and E3 saw "none", E4 waits
-//! for D5 and finds the P again. So exactly one side has it. The goroutine's side pays no barrier for this, and no
+//! for D5 and finds the P again. An M that came in before D2, and saw the P, may look for it again, or give it up, between
+//! D2 and D5: then it waits in the same way (`M::p`, `M::set_p`). So exactly one side has it. The goroutine's side pays no barrier for this, and no
 //! system call is interrupted: a signal would make some of them fail with EINTR.
 
 use super::m::M;

@@ -116,15 +116,34 @@ impl M {
     #[inline]
     pub(crate) fn p(&self) -> Option<&'static P> {
         // SAFETY: Ps are never freed.
+        match unsafe { self.p.load(Ordering::Relaxed).as_ref() } {
+            None if self.in_runtime.get() != 0 => self.p_in_doubt(),
+            p => p,
+        }
+    }
+
+    /// sysmon may be about to find that the M is inside the runtime, and to give the P back: `detach.rs`, D2 to D5.
+    #[cold]
+    fn p_in_doubt(&self) -> Option<&'static P> {
+        self.detaching.lock();
+        self.detaching.unlock();
+        // SAFETY: Ps are never freed.
         unsafe { self.p.load(Ordering::Relaxed).as_ref() }
     }
 
     #[inline]
     pub(crate) fn set_p(&'static self, p: Option<&'static P>) {
-        if let Some(p) = p {
-            p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+        let Some(p) = p else { return self.lose_p() };
+        p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+        self.p.store(ptr::from_ref(p).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// A swap: if sysmon was faster it may give the P back after this, and must have done so before.
+    fn lose_p(&self) {
+        if self.p.swap(ptr::null_mut(), Ordering::Relaxed).is_null() && self.in_runtime.get() != 0 {
+            self.p_in_doubt();
+            self.p.store(ptr::null_mut(), Ordering::Relaxed);
         }
-        self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
     }
 
     /// For sysmon: takes `p` away if the M has it.
