@@ -1,5 +1,19 @@
-//! Exists because `links = "gort"` (one runtime in a process) requires a build script.
+//! Says for which targets gort cannot be built, before the compiler finds hundreds of reasons. (`links = "gort"`, one
+//! runtime in a process, requires a build script in any case.)
+
+use std::env;
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=build.rs");
+    let target = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).unwrap_or_default();
+    let (system, processor, library) = (target("OS"), target("ARCH"), target("ENV"));
+    if (system.as_str(), processor.as_str(), library.as_str()) != ("linux", "x86_64", "gnu") {
+        println!(
+            "cargo::error=gort needs Linux on x86-64 with glibc (x86_64-unknown-linux-gnu): it gives each goroutine \
+             one of glibc's blocks of thread-local storage. This target is {} (system {system}, processor {processor}, \
+             C library {}).",
+            env::var("TARGET").unwrap_or_default(),
+            if library.is_empty() { "unknown" } else { &library },
+        );
+    }
 }

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use gort::sync::Semaphore;
+
 /// FNV-1a: short, and good enough to show that the bytes were read.
 fn hash(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
@@ -35,9 +37,15 @@ fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn hash_all(dir: &Path) -> io::Result<()> {
     let files = files(dir)?;
+    // However many files there are, only so many are open at once.
+    let open = Semaphore::new(64);
     // A scope: its goroutines may borrow, and all have ended when it returns.
     let hashes: Vec<io::Result<u64>> = gort::scope(|scope| {
-        let handles: Vec<_> = files.iter().map(|path| scope.spawn(|| hash(path))).collect();
+        let hash_one = |path| {
+            let _permit = open.acquire(1).expect("a semaphore of at least 1");
+            hash(path)
+        };
+        let handles: Vec<_> = files.iter().map(|path| scope.spawn(move || hash_one(path))).collect();
         handles.into_iter().map(|handle| handle.join().unwrap()).collect()
     });
     for (path, hash) in files.iter().zip(hashes) {

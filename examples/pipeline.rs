@@ -1,66 +1,41 @@
-//! Stages connected by channels, and one channel that cancels all of them.
+//! Stages connected by channels, and a context that ends all of them.
 //!
 //! `cargo run --example pipeline`
 
 use gort::JoinHandle;
-use gort::chan::{Receiver, bounded, select};
+use gort::chan::{Receiver, bounded};
+use gort::context::Context;
 
-/// Nothing is ever sent on it: it only closes, and everybody who listens notices.
-type Done = Receiver<()>;
-
-/// A stage: starts a goroutine that applies `f` to everything that comes from `input`, until that ends, nobody
-/// listens any more, or `done` closes. Gives the output and a handle that says how many items passed.
-fn stage<T, U>(
-    input: Receiver<T>,
-    done: Done,
-    mut f: impl FnMut(T) -> Option<U> + Send + 'static,
-) -> (Receiver<U>, JoinHandle<u32>)
-where
-    T: Send + 'static,
-    U: Send + 'static,
-{
+/// Starts a goroutine that sends what `items` gives until there are no more, nobody listens, or the context ends.
+/// The handle tells how many were sent.
+fn stage<T: Send + 'static>(
+    ctx: &Context,
+    items: impl Iterator<Item = T> + Send + 'static,
+) -> (Receiver<T>, JoinHandle<usize>) {
     let (output, next) = bounded(0);
+    let ctx = ctx.clone();
     let handle = gort::spawn(move || {
-        let mut passed = 0;
-        for item in input {
-            let Some(item) = f(item) else { continue };
-            select! {
-                send(output, item) -> sent => if sent.is_err() { break },
-                recv(done) -> _ => break,
-            }
-            passed += 1;
-        }
-        passed
+        // An error means that the context has ended or the next stage is gone. Either way this one ends too, drops
+        // its input, and so ends the stage before it.
+        items.map_while(|item| output.send_ctx(&ctx, item).ok()).count()
     });
     (next, handle)
 }
 
 #[gort::main]
 fn main() {
-    let (cancel, done) = bounded::<()>(0);
+    let (ctx, cancel) = Context::background().with_cancel();
 
-    // An endless source: without the cancellation it would wait for ever to send the next number.
-    let (source, numbers) = bounded(0);
-    let stop = done.clone();
-    let producer = gort::spawn(move || {
-        for n in 1u64.. {
-            select! {
-                send(source, n) -> sent => if sent.is_err() { break },
-                recv(stop) -> _ => break,
-            }
-        }
-    });
-
-    let (odd, filter) = stage(numbers, done.clone(), |n| (n % 2 == 1).then_some(n));
-    let (squares, square) = stage(odd, done.clone(), |n| Some(n * n));
+    // The first stage has no end: without the cancellation it would wait for ever to send the next number.
+    let (numbers, source) = stage(&ctx, 1u64..);
+    let (odd, filter) = stage(&ctx, numbers.into_iter().filter(|n| n % 2 == 1));
+    let (squares, square) = stage(&ctx, odd.into_iter().map(|n| n * n));
 
     let first: Vec<u64> = squares.iter().take(8).collect();
     println!("squares of odd numbers: {first:?}");
 
-    // Dropping the only sender closes the channel: all stages end, and so do their goroutines.
-    drop(cancel);
-    producer.join().unwrap();
-    let (filtered, squared) = (filter.join().unwrap(), square.join().unwrap());
-    assert!(squared >= 8 && filtered >= squared);
+    cancel.cancel();
+    let [made, kept, squared] = [source, filter, square].map(|stage| stage.join().unwrap());
+    assert!(made >= kept && kept >= squared && squared >= 8);
     println!("all stages have ended");
 }

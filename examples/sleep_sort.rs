@@ -1,29 +1,40 @@
 //! The joke of a sorting algorithm: every number sleeps for as long as it is large. A sleeping goroutine costs
 //! a timer, not a thread.
 //!
+//! In a bubble time is virtual: it stands still while somebody runs, and jumps when all wait. So these numbers sleep
+//! for years, are done at once, and are always sorted. Tests of timeouts and deadlines can be written the same way.
+//!
 //! `cargo run --example sleep_sort [number…]`
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gort::chan::unbounded;
+use gort::testing::bubble;
 
-#[gort::main]
-fn main() {
-    let given: Vec<u32> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
-    let numbers = if given.is_empty() { vec![12, 3, 8, 1, 17, 5, 20, 10, 15] } else { given };
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
+fn sleep_sort(numbers: Vec<u32>) -> Vec<u32> {
     let (sender, sorted) = unbounded();
-    // One start for all, so that it does not matter when each goroutine gets to run first.
-    let start = Instant::now() + Duration::from_millis(20);
     for n in numbers {
         let sender = sender.clone();
         gort::spawn(move || {
-            gort::time::sleep_until(start + Duration::from_millis(25) * n);
+            gort::sleep(DAY * n);
             sender.send(n).unwrap();
         });
     }
     drop(sender);
+    sorted.iter().collect()
+}
 
-    let words: Vec<String> = sorted.iter().map(|n| n.to_string()).collect();
-    println!("{}", words.join(" "));
+#[gort::main]
+fn main() {
+    let given: Vec<u32> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
+    let numbers = if given.is_empty() { vec![1200, 3, 88, 1, 170, 5, 2000, 10, 15] } else { given };
+
+    let (sorted, slept) = bubble(|| {
+        let start = gort::time::now();
+        (sleep_sort(numbers), gort::time::now() - start)
+    });
+    println!("{sorted:?}");
+    println!("slept for {} days", slept.as_secs() / DAY.as_secs());
 }

@@ -343,6 +343,49 @@ fn a_goroutine_may_fork() {
 }
 
 #[test]
+fn user_and_group_ids_can_be_set_while_goroutines_run() {
+    let _procs = Procs::set(4);
+    // To the ids that they are: anybody may.
+    // SAFETY: plain calls.
+    let set = || unsafe { (libc::setgid(libc::getgid()), libc::setuid(libc::getuid())) };
+    let stop = Arc::new(AtomicBool::new(false));
+    let others = [
+        |stop: &AtomicBool| while !stop.load(Ordering::Relaxed) {},
+        |stop: &AtomicBool| {
+            while !stop.load(Ordering::Relaxed) {
+                gort::yield_now()
+            }
+        },
+        |stop: &AtomicBool| {
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        },
+    ];
+    let others: Vec<_> = others
+        .into_iter()
+        .map(|run| {
+            let stop = stop.clone();
+            gort::spawn(move || run(&stop))
+        })
+        .collect();
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            gort::spawn(move || {
+                for _ in 0..amount(50, 1000) {
+                    assert_eq!(set(), (0, 0));
+                    gort::yield_now();
+                }
+            })
+        })
+        .collect();
+    (0..amount(50, 1000)).for_each(|_| assert_eq!(set(), (0, 0)));
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    stop.store(true, Ordering::Relaxed);
+    others.into_iter().for_each(|other| other.join().unwrap());
+}
+
+#[test]
 fn an_ordinary_mutex_of_c_may_be_held_across_migrations() {
     let _procs = Procs::set(4);
     struct Shared(std::cell::UnsafeCell<libc::pthread_mutex_t>, AtomicUsize);

@@ -1,5 +1,8 @@
 //! Nobody starves: hogs, blocking calls marked and unmarked.
 
+mod common;
+
+use common::spin_until;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::sync::Arc;
@@ -105,6 +108,47 @@ fn many_unmarked_sleeps_overlap() {
             handle.join().unwrap();
         }
         assert_eq!(awake.load(Ordering::Relaxed), 100);
+    });
+}
+
+/// Whoever wants the lock blocks its thread. The holder needs a processor to go on, and must not wait behind them all.
+#[test]
+fn the_holder_of_a_lock_does_not_wait_behind_those_who_want_it() {
+    const ALL: usize = 2_000;
+    with_procs(1, || {
+        let lock = Arc::new(Mutex::new(0));
+        let (held, want) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let holder = gort::spawn({
+            let (lock, held, want) = (lock.clone(), held.clone(), want.clone());
+            move || {
+                let mut count = lock.lock().unwrap();
+                held.store(true, Ordering::Relaxed);
+                let before = gort::blocking(|| {
+                    spin_until("some want the lock", || want.load(Ordering::Relaxed) > 10);
+                    want.load(Ordering::Relaxed)
+                });
+                *count += 1;
+                want.load(Ordering::Relaxed) - before
+            }
+        });
+        while !held.load(Ordering::Relaxed) {
+            gort::yield_now();
+        }
+        let others: Vec<_> = (0..ALL)
+            .map(|_| {
+                let (lock, want) = (lock.clone(), want.clone());
+                gort::spawn(move || {
+                    want.fetch_add(1, Ordering::Relaxed);
+                    *lock.lock().unwrap() += 1;
+                })
+            })
+            .collect();
+        let came_before = holder.join().unwrap();
+        for other in others {
+            other.join().unwrap();
+        }
+        assert_eq!(*lock.lock().unwrap(), ALL + 1);
+        assert!(came_before < ALL / 4, "{came_before} goroutines were run first, and wait for the lock");
     });
 }
 

@@ -24,8 +24,8 @@ fn goroutines_parks_and_yields_are_counted() {
         }
     });
     assert_eq!(after.created - before.created, 1001);
-    // The last one may still be on its way to the cache when its joiner goes on.
-    assert!((1000..=1002).contains(&(after.ended - before.ended)), "{before:?} {after:?}");
+    // Whoever joined them goes on a little before they are counted.
+    spin_until("all have ended", || stats().ended - before.ended >= 1001);
     assert!(after.yields - before.yields >= 1000);
     assert!(after.parks - before.parks >= 1);
     assert_eq!(after.local_queues.len(), 2);

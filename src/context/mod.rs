@@ -299,7 +299,8 @@ impl Context {
     /// `f` waits for ever, but for the context.
     ///
     /// Waits without a timeout are not affected, nor are other goroutines that `f` starts. In nested calls the inner
-    /// context counts.
+    /// context counts. Waits for sockets and other descriptors are not affected either: they have deadlines that can be
+    /// set while somebody waits, so `ctx.after_func(move || stream.set_deadline(Some(Instant::now())))` ends them.
     ///
     /// ```
     /// use gort::context::Context;

@@ -3,6 +3,7 @@
 mod config;
 mod dump;
 mod platform;
+mod processors;
 mod stats;
 
 use crate::sched::{boot, locked, p, procs, spawn};
@@ -10,7 +11,8 @@ use crate::timer::service_goroutines;
 
 pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
-pub use platform::{Platform, platform};
+pub use platform::{Finding, Grade, Platform, platform};
+pub use processors::{Processor, ProcessorState, processors};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 
 /// GOMAXPROCS: how many goroutines run at the same time.

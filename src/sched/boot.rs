@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward::Trace;
-use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, steward, sysmon};
+use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, setxid, steward, sysmon};
 use crate::runtime::OnDeadlock;
 use crate::sys::{cpus, env, mem, thread};
 use crate::tls;
@@ -47,7 +47,11 @@ pub(crate) fn start_with(choices: Choices) -> bool {
 }
 
 fn boot(choices: Choices) -> Result<(), String> {
-    let private_tls = tls::self_check(section::init());
+    let current = section::current_offset();
+    let private_tls = tls::self_check(current);
+    if private_tls.is_ok() {
+        section::init(current);
+    }
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
@@ -57,6 +61,7 @@ fn boot(choices: Choices) -> Result<(), String> {
         mem::guard_by_mprotect();
     }
     overflow::init();
+    setxid::init();
     detach::init();
     let max_procs = choices.max_procs.or(settings.max_procs);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;

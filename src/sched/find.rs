@@ -21,7 +21,7 @@ const NEXT_STREAK: u32 = 61;
 const TIMERS_EVERY: u32 = 8;
 
 /// The next goroutine of this M's own P.
-#[inline]
+#[inline(never)]
 pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     let p = m.p()?;
     let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
@@ -59,6 +59,26 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     let g = if g.is_null() { owner.take_next() } else { g };
     // SAFETY: as above.
     unsafe { g.as_ref() }
+}
+
+/// As [`next_local`] when nothing but the ring has to be looked at; `None` when that has to decide.
+#[inline(always)]
+pub(crate) fn next_in_ring(p: &'static P) -> Option<&'static G> {
+    let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
+    let timers_due = tick.is_multiple_of(TIMERS_EVERY);
+    // SAFETY: the calling M owns the P.
+    let owner = unsafe { p.runq.owner() };
+    if timers_due
+        || p.sampler.is_due(tick)
+        || p.preempt.load(Ordering::Relaxed)
+        || !owner.is_short_without_next()
+    {
+        return None;
+    }
+    p.tick.store(tick, Ordering::Relaxed);
+    p.next_streak.set(0);
+    // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+    unsafe { owner.take().as_ref() }
 }
 
 /// What need not be done at every tick.

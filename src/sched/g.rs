@@ -51,6 +51,13 @@ pub(crate) enum Switch {
     End,
 }
 
+impl Switch {
+    #[inline]
+    pub(crate) fn from_number(number: usize) -> Switch {
+        [Switch::Park, Switch::Yield, Switch::NeedP, Switch::Preempt, Switch::End][number]
+    }
+}
+
 /// What is said about a goroutine in reports; lives in the join packet.
 #[derive(Debug)]
 pub(crate) struct Info {
@@ -186,7 +193,10 @@ impl G {
 
     #[inline]
     pub(crate) fn set_m(&self, m: &'static M) {
-        self.m.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
+        // Not written in vain: soon somebody reads it, and what was just written arrives later.
+        if !ptr::eq(self.m.load(Ordering::Relaxed), m) {
+            self.m.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
+        }
     }
 
     #[inline]

@@ -18,6 +18,10 @@ use crate::atomic::{AtomicU32, AtomicU64, CachePadded, Ordering};
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
     queue: SampledQueue,
+    /// Those that lost their P in a blocking call and came back. They take turns with the queue and do not wait behind
+    /// it: one of them may hold a lock of the user's, and everybody else who is run instead may block there.
+    returned: SampledQueue,
+    returned_next: Cell<bool>,
     /// Runnable goroutines that were stopped because their slice was over. They come after all others.
     hogs: SampledQueue,
     /// Those of them whose own M waits for them: stopped by a signal, or bound to their thread.
@@ -34,6 +38,8 @@ unsafe impl Send for State {}
 
 static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
     queue: SampledQueue::new(),
+    returned: SampledQueue::new(),
+    returned_next: Cell::new(false),
     hogs: SampledQueue::new(),
     waited_for: SampledQueue::new(),
     turn: Cell::new(false),
@@ -82,6 +88,12 @@ impl State {
         self.publish_len();
     }
 
+    /// Appends one that came back from a blocking call and found no P.
+    pub(crate) fn push_returned(&mut self, g: &'static G) {
+        self.returned.push_back(g);
+        self.publish_len();
+    }
+
     /// Appends a whole list.
     pub(crate) fn push_list(&mut self, list: &GList) {
         while let Some(g) = list.pop_front() {
@@ -103,17 +115,27 @@ impl State {
     }
 
     pub(crate) fn pop(&mut self) -> Option<&'static G> {
-        let g = self.queue.pop_front();
+        let g = self.pop_unpublished();
         self.publish_len();
         g
+    }
+
+    fn pop_unpublished(&mut self) -> Option<&'static G> {
+        let (first, second) = if self.returned_next.replace(!self.returned_next.get()) {
+            (&mut self.returned, &mut self.queue)
+        } else {
+            (&mut self.queue, &mut self.returned)
+        };
+        first.pop_front().or_else(|| second.pop_front())
     }
 
     /// Takes up to `count` at once: returns the first and gives the others to `each`, which puts them into a
     /// run queue. The length is published last, so that whoever finds the global queue empty without the
     /// lock finds them there.
     pub(crate) fn pop_share(&mut self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
-        let first = self.queue.pop_front()?;
+        let first = self.pop_unpublished()?;
         for _ in 1..count {
+            // One that has returned goes on at once or stays: in a run queue it would wait behind others again.
             let Some(g) = self.queue.pop_front() else { break };
             each(g);
         }
@@ -122,7 +144,7 @@ impl State {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.returned.len()
     }
 
     /// Appends a goroutine whose slice is over.
@@ -152,7 +174,7 @@ impl State {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.queue.len() + self.hogs.len() + self.waited_for.len() == 0
+        self.len() + self.hogs.len() + self.waited_for.len() == 0
     }
 
     fn publish_hogs_len(&self) {
@@ -160,7 +182,7 @@ impl State {
     }
 
     fn publish_len(&self) {
-        QUEUE_LEN.store(self.queue.len() as u32, Ordering::SeqCst);
+        QUEUE_LEN.store(self.len() as u32, Ordering::SeqCst);
     }
 
     /// Gives up a P whose run queue is empty (P2). Then, without the lock, look at all queues (S2).

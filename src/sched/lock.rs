@@ -6,58 +6,61 @@
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use super::section::{self, Section};
 use crate::sys::futex;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const CONTENDED: u32 = 2;
+/// A flag that only one thread holds.
+///
+/// Unlocking is a plain store: half the price of the lock where nobody else wants it, which is nearly always. So nobody
+/// can be told that it is free. Whoever waits spins, and when that takes so long that the kernel must have stopped the
+/// holder, sleeps for a moment.
+pub(crate) struct RawLock(AtomicBool);
 
-/// A word that only one thread holds. States: FREE, HELD, CONTENDED (held, and somebody may sleep on it).
-pub(crate) struct RawLock(AtomicU32);
+const SPINS: u32 = 100;
+const NAP: Duration = Duration::from_micros(50);
+static NEVER_CHANGES: AtomicU32 = AtomicU32::new(0);
 
 impl RawLock {
     pub(crate) const fn new() -> RawLock {
-        RawLock(AtomicU32::new(FREE))
+        RawLock(AtomicBool::new(false))
     }
 
     #[inline]
     pub(crate) fn lock(&self) {
-        // Acquire pairs with the Release in `unlock`.
-        if self.0.compare_exchange_weak(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.try_lock() {
             self.lock_slow();
         }
     }
 
     #[cold]
     fn lock_slow(&self) {
-        for _ in 0..100 {
-            if self.0.load(Ordering::Relaxed) == FREE
-                && self.0.compare_exchange_weak(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
-            {
+        let mut spins = 0;
+        loop {
+            if !self.0.load(Ordering::Relaxed) && self.try_lock() {
                 return;
             }
-            std::hint::spin_loop();
-        }
-        while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
-            futex::wait(&self.0, CONTENDED, None);
+            spins += 1;
+            if spins < SPINS {
+                std::hint::spin_loop();
+            } else {
+                futex::wait(&NEVER_CHANGES, 0, Some(NAP));
+            }
         }
     }
 
     #[inline]
     #[must_use]
     pub(crate) fn try_lock(&self) -> bool {
-        self.0.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        // Acquire pairs with the Release in `unlock`.
+        !self.0.swap(true, Ordering::Acquire)
     }
 
     #[inline]
     pub(crate) fn unlock(&self) {
-        let word: *const AtomicU32 = &self.0;
-        if self.0.swap(FREE, Ordering::Release) == CONTENDED {
-            futex::wake(word, 1);
-        }
+        self.0.store(false, Ordering::Release);
     }
 }
 

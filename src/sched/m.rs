@@ -33,8 +33,6 @@ pub(crate) struct M {
     /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
     pub(crate) g0: Cell<usize>,
     pub(crate) why: Cell<Switch>,
-    /// The goroutine that ran before and is to be dealt with after a direct switch (see `schedule.rs`).
-    pub(crate) stopped: Cell<Option<&'static G>>,
     /// The goroutine that stopped is to run on at once.
     pub(crate) go_on: Cell<bool>,
     /// The P that it left in `Syscall` when it entered a blocking call.
@@ -94,7 +92,6 @@ impl M {
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
             g0: Cell::new(0),
             why: Cell::new(Switch::Park),
-            stopped: Cell::new(None),
             go_on: Cell::new(false),
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
@@ -170,6 +167,11 @@ impl M {
         self.tp.set(tls::current());
         self.tid.store(tid, Ordering::Relaxed);
         self.current_slot.set(current_slot);
+    }
+
+    /// Its thread's own thread pointer. For that thread only (M1).
+    pub(crate) fn own_tp(&self) -> usize {
+        self.own_tp.get()
     }
 
     /// The kernel's id of its thread.

@@ -38,6 +38,7 @@ pub(crate) mod sampler;
 mod schedtrace;
 mod schedule;
 pub(crate) mod section;
+mod setxid;
 pub(crate) mod sleep;
 pub(crate) mod snapshot;
 pub(crate) mod spawn;

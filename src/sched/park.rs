@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::g::{G, Switch};
 use super::reason::WaitReason;
 use super::section;
-use super::waiter::{TIMED_OUT, Wait, Waiter};
+use super::waiter::{TIMED_OUT, Wait};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::time::clock;
@@ -73,21 +73,16 @@ pub(crate) fn sleep_goroutine(g: &'static G, when: u64) {
     if when == NEVER {
         return park_goroutine(g, WaitReason::Sleep, 0); // nobody will ready it
     }
-    let waiter = Waiter::current();
-    let timer = Timer::new(end_of_sleep, ptr::from_ref(&waiter).cast());
-    // SAFETY: timer and waiter live here until the call has returned.
-    unsafe { park_with_timer(g, WaitReason::Sleep, 0, &timer, when) };
-}
-
-unsafe fn end_of_sleep(waiter: *const (), _now: u64) -> Fire {
-    // SAFETY: the sleeper is parked, or about to, and its Waiter is on its stack.
-    unsafe { *waiter.cast::<Waiter>() }.ready_from_timer()
+    let section = section::enter_as(g);
+    timer::start_sleep(&section, when);
+    drop(section);
+    park_goroutine(g, WaitReason::Sleep, 0);
 }
 
 /// Lets others run.
 pub(crate) fn yield_now() {
     match section::current() {
-        Some(g) => section::enter_outermost(g).switch(Switch::Yield),
+        Some(g) => section::enter_outermost(g).yield_away(),
         None => std::thread::yield_now(),
     }
 }

@@ -20,6 +20,12 @@ pub(crate) fn to_be_run(g: *const G) {
     }
 }
 
+/// Something at that address will be touched soon: a goroutine, or a timer.
+#[inline(always)]
+pub(crate) fn head(address: usize) {
+    line(address as *const G, 0);
+}
+
 /// `g` is the next dead slot that will be filled with a new goroutine.
 #[inline(always)]
 pub(crate) fn to_be_filled(g: *const G) {

@@ -19,6 +19,9 @@ use crate::atomic::{AtomicPtr, AtomicU32, Ordering, RUNQ_SIZE};
 
 const MASK: u32 = RUNQ_SIZE as u32 - 1;
 
+/// A ring with more than so many is likely not in the cache.
+const LONG: u32 = RUNQ_SIZE as u32 / 16;
+
 /// How many a batch (a stolen half, an overflowed half and the newcomer) can hold.
 pub(crate) const BATCH: usize = RUNQ_SIZE / 2 + 1;
 
@@ -207,11 +210,18 @@ impl<T> Owner<'_, T> {
     /// thieves may have it by now.
     #[inline]
     pub(crate) fn peek_if_long(&self) -> Option<*const T> {
-        const LONG: u32 = RUNQ_SIZE as u32 / 16;
         let head = self.0.head.load(Ordering::Relaxed);
         let tail = self.0.tail.load(Ordering::Relaxed);
         let len = tail.wrapping_sub(head);
         (len > LONG).then(|| self.0.ring[(head & MASK) as usize].load(Ordering::Relaxed).cast_const())
+    }
+
+    /// Whether `runnext` is free and the ring is short (see `peek_if_long`).
+    #[inline]
+    pub(crate) fn is_short_without_next(&self) -> bool {
+        let head = self.0.head.load(Ordering::Relaxed);
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(head) <= LONG && self.0.runnext.load(Ordering::Relaxed).is_null()
     }
 
     /// How many can be put without overflow.

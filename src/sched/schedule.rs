@@ -10,19 +10,22 @@
 //!
 //! From `use_tls_of` to the switch, and on g0 until `use_own_tls`, nothing may touch thread-local storage.
 
-use super::find::{find_runnable, next_local};
+use std::ptr;
+
+use super::context::{self, Message};
+use super::find::{find_runnable, next_in_ring, next_local};
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::{bubble, context, global, locked, spawn, wake};
+use super::{bubble, global, locked, spawn, wake};
 
 /// The loop of an M on g0: runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
     while let Some(g) = find_runnable(m) {
         debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
         match g.locked_m.get() {
-            Some(owner) if !std::ptr::eq(owner, m) => locked::start_locked_m(m, owner),
+            Some(owner) if !ptr::eq(owner, m) => locked::start_locked_m(m, owner),
             _ => {
                 if run_until_idle(m, g) == Outcome::EndThread {
                     return;
@@ -46,7 +49,7 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
         enter_goroutine(m, g);
         // SAFETY: we own g (G2), so nobody else goes on with its context; g0 is where goroutines come back to.
-        unsafe { context::switch(m.g0.as_ptr(), g.context.get()) };
+        let _ = unsafe { context::switch(m.g0.as_ptr(), g.context.get(), nobody_stopped(m)) };
         let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
         m.set_current(None);
         m.use_own_tls();
@@ -63,47 +66,96 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     }
 }
 
-/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M.
+/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M: that one.
 #[inline]
-pub(crate) fn switch_away(g: &'static G, why: Switch) {
+pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
     let m = g.m();
     let direct = why != Switch::NeedP && m.locked_g.get().is_none();
     match if direct { next_local(m) } else { None } {
-        Some(next) if next.locked_m.get().is_none() => {
-            m.stopped.set(Some(g));
-            m.why.set(why);
-            enter_goroutine(m, next);
-            // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
-            unsafe { context::switch(g.context.as_ptr(), next.context.get()) };
-        }
-        next => {
-            if let Some(next) = next {
-                // Bound to another M: g0 will take it from there, and give its P away with what is in its queue.
-                wake::put_next(owned_p(m), next);
-                wake::wake_p();
-            }
-            m.why.set(why);
-            // SAFETY: g0 waits in `run_until_idle`.
-            unsafe { context::switch(g.context.as_ptr(), m.g0.get()) };
-        }
+        Some(next) if next.locked_m.get().is_none() => switch_directly(m, g, why, next),
+        next => switch_to_g0(m, g, why, next),
     }
-    finish_switch(g.m());
 }
 
-/// First thing after a switch to a goroutine: deals with the one that ran before on this M.
-#[inline]
-pub(crate) fn finish_switch(m: &'static M) {
-    if let Some(stopped) = m.stopped.take() {
-        match m.why.get() {
-            Switch::Yield if stopped.bubble.get() == 0 => {
-                let p = owned_p(m);
-                p.stats.yields.add(1);
-                stopped.set_status(Status::Runnable);
-                wake::put_back(p, stopped);
+/// [`switch_away`] of a goroutine that yields: looks into the ring first. There is one place where it stops, in the
+/// common case and in others, so that the CPU foresees where goroutines go on.
+#[inline(always)]
+pub(crate) fn yield_away(g: &'static G) -> &'static M {
+    let m = g.m();
+    let next = match m.p() {
+        _ if m.locked_g.get().is_some() => None,
+        Some(p) => next_in_ring(p).or_else(|| next_local(m)),
+        None => None,
+    };
+    match next {
+        Some(next) if next.locked_m.get().is_none() => switch_directly(m, g, Switch::Yield, next),
+        next => switch_to_g0(m, g, Switch::Yield, next),
+    }
+}
+
+#[inline(always)]
+fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) -> &'static M {
+    enter_goroutine(m, next);
+    // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
+    let message = unsafe { context::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
+    finish_switch(message)
+}
+
+/// `next`, if there is one, is bound to another M: g0 will take it from there, and give its P away with what is in its
+/// queue.
+#[inline(never)]
+fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) -> &'static M {
+    if let Some(next) = next {
+        wake::put_next(owned_p(m), next);
+        wake::wake_p();
+    }
+    m.why.set(why);
+    // SAFETY: g0 waits in `run_until_idle`.
+    let message = unsafe { context::switch(g.context.as_ptr(), m.g0.get(), nobody_stopped(m)) };
+    finish_switch(message)
+}
+
+/// The message of a goroutine that stops to the next one on the same M: see `finish_switch`.
+#[inline(always)]
+fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
+    const { assert!(align_of::<G>() > Switch::End as usize) };
+    [ptr::from_ref(m) as usize, ptr::from_ref(g) as usize | why as usize]
+}
+
+/// The message of g0, which has finished already.
+fn nobody_stopped(m: &'static M) -> Message {
+    [ptr::from_ref(m) as usize, 0]
+}
+
+/// First thing after a switch to a goroutine: deals with the one that ran before on this M. Returns that M.
+#[inline(always)]
+pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
+    // SAFETY: made by `stopped` or `nobody_stopped`; Ms and Gs are never unmapped.
+    let m = unsafe { &*(m as *const M) };
+    if stopped != 0 {
+        const WHY: usize = align_of::<G>() - 1;
+        // SAFETY: as above.
+        let g = unsafe { &*((stopped & !WHY) as *const G) };
+        let why = stopped & WHY;
+        // The two that happen all the time, here; the others, and all of a bubble, elsewhere.
+        if why == Switch::Yield as usize && g.bubble.get() == 0 {
+            let p = owned_p(m);
+            p.stats.yields.add(1);
+            g.set_status(Status::Runnable);
+            wake::put_back(p, g);
+        } else if why == Switch::Park as usize && g.bubble.get() == 0 {
+            let p = owned_p(m);
+            p.stats.parks.add(1);
+            g.set_status(Status::Waiting);
+            if !g.park.commit() {
+                // Readied while it was stopping.
+                wake::run_on(p, g);
             }
-            why => finish_others(m, stopped, why),
+        } else {
+            finish_others(m, g, Switch::from_number(why));
         }
     }
+    m
 }
 
 #[inline(never)]
@@ -158,7 +210,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             }
             // No P is idle: whoever gives one up sees the queue.
             g.set_status(Status::Runnable);
-            state.push(g);
+            state.push_returned(g);
         }
         Switch::End => return spawn::end(m, g),
     }

@@ -7,6 +7,7 @@
 //! goroutine, of its M's thread), and its M through the G. Outside of goroutines `CURRENT` is null: a foreign
 //! thread.
 
+use std::arch::asm;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -14,6 +15,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicIsize, Ordering, compiler_fence};
 
+use super::context::Message;
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
@@ -26,10 +28,29 @@ thread_local! {
     static CURRENT: Cell<*const G> = const { Cell::new(ptr::null()) };
 }
 
-/// The goroutine that calls, or `None` on a foreign thread. Never inlined: the compiler may keep the address
-/// of a thread-local across a switch of threads within one function.
-#[inline(never)]
+/// The goroutine that calls, or `None` on a foreign thread.
+///
+/// Not by `CURRENT` itself: the compiler may keep the address of a thread-local across a switch of threads within one
+/// function, and it loads the thread pointer first where one load suffices.
+#[inline]
 pub(crate) fn current() -> Option<&'static G> {
+    let offset = CURRENT_OFFSET.load(Ordering::Relaxed);
+    if offset == 0 {
+        return current_by_name();
+    }
+    let g: *const G;
+    // SAFETY: `CURRENT` lies there, in every thread and block (`init`).
+    unsafe {
+        asm!("mov {g}, fs:[{offset}]", g = out(reg) g, offset = in(reg) offset, options(nostack, preserves_flags, readonly))
+    };
+    // SAFETY: Gs are never unmapped.
+    unsafe { g.as_ref() }
+}
+
+/// As [`current`], before the runtime has started and where it has no private thread-local storage.
+#[cold]
+#[inline(never)]
+fn current_by_name() -> Option<&'static G> {
     // SAFETY: Gs are never unmapped.
     unsafe { CURRENT.get().as_ref() }
 }
@@ -63,24 +84,28 @@ pub(crate) fn mark_block(g: &'static G) {
     unsafe { (*(g.block.wrapping_add_signed(offset) as *const Cell<*const G>)).set(g) };
 }
 
+/// Where `CURRENT` lies relative to the thread pointer; 0 until it is known to be the same everywhere.
 static CURRENT_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// Finds where `CURRENT` lies relative to the thread pointer. Once, at start-up.
-pub(crate) fn init() -> isize {
-    let offset = current_slot() as isize - tls::current() as isize;
+/// Where `CURRENT` lies relative to the calling thread's thread pointer.
+pub(crate) fn current_offset() -> isize {
+    current_slot() as isize - tls::current() as isize
+}
+
+/// Once, at start-up: the check of thread-local storage has found `CURRENT` at this offset in a block, too.
+pub(crate) fn init(offset: isize) {
     CURRENT_OFFSET.store(offset, Ordering::Relaxed);
-    offset
 }
 
 /// A new goroutine's first step: it starts inside the runtime and leaves it.
-pub(crate) fn leave_first() -> &'static G {
-    match current() {
+#[inline]
+pub(crate) fn leave_first(message: Message) -> &'static G {
+    match schedule::finish_switch(message).current() {
         Some(g) => {
-            schedule::finish_switch(g.m());
             drop(Section::resume(g));
             g
         }
-        None => unreachable!("a goroutine finds itself in its thread-local storage"),
+        None => unreachable!("an M that runs a goroutine knows it"),
     }
 }
 
@@ -152,6 +177,18 @@ impl Deref for Outermost {
     #[inline]
     fn deref(&self) -> &Section {
         &self.0
+    }
+}
+
+impl Outermost {
+    /// Lets others run. The yield answers a request to let go, so it is not looked for again.
+    #[inline(always)]
+    pub(crate) fn yield_away(self) {
+        let g = self.0.g;
+        std::mem::forget(self);
+        let m = schedule::yield_away(g);
+        compiler_fence(Ordering::SeqCst);
+        m.in_runtime.set(0);
     }
 }
 

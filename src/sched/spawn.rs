@@ -142,9 +142,9 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
 }
 
 /// The first function on a goroutine's stack. It starts and ends inside the runtime.
-unsafe extern "C" fn main<B: Body>(body: usize) -> ! {
+unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> ! {
     let body = body as *mut B;
-    let g = section::leave_first();
+    let g = section::leave_first([first, second]);
     // SAFETY: `fill` wrote it there for us.
     unsafe { (*body).run() };
     leave_tls(g);

@@ -68,19 +68,19 @@ fn steal_from(own: &'static P, victim: &'static P, take_next: bool) -> Option<&'
     Some(unsafe { &**last })
 }
 
+/// Looks only twice: each look takes a cache line away from the victim. The tick tells whether the victim went on: a
+/// goroutine that it ran may be back in `runnext`.
 fn next_stays(victim: &P) -> bool {
     let seen = victim.runq.peek_next();
     if seen.is_null() {
         return false;
     }
+    let tick = victim.tick.load(Ordering::Relaxed);
     let start = nanotime();
     while nanotime() - start < NEXT_GRACE_NANOS {
-        if victim.runq.peek_next() != seen {
-            return false;
-        }
         std::hint::spin_loop();
     }
-    true
+    victim.tick.load(Ordering::Relaxed) == tick && victim.runq.peek_next() == seen
 }
 
 /// Every number below `n` once, from a random start in steps of a random size coprime to `n`.

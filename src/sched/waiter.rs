@@ -63,9 +63,14 @@ impl Waiter {
     #[inline]
     pub(crate) fn current() -> Waiter {
         match section::current() {
-            Some(g) => Waiter(std::ptr::from_ref(g) as usize),
+            Some(g) => Waiter::of(g),
             None => Waiter(std::ptr::from_ref(foreign::own()) as usize | NOTE),
         }
+    }
+
+    /// A goroutine.
+    pub(crate) fn of(g: &'static G) -> Waiter {
+        Waiter(std::ptr::from_ref(g) as usize)
     }
 
     /// Who is told to poll again: `ready` may then be called any number of times, by anybody, at any time.

@@ -8,7 +8,6 @@
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::size::{CLASSES, SizeClass};
 use crate::sched::g::G;
@@ -32,6 +31,12 @@ static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
 /// For each size the slab that new slots come from.
 static OPEN: [Lock<Option<&'static Slab>>; CLASSES] = [const { Lock::new(None) }; CLASSES];
+
+impl Slab {
+    fn has_room(&self) -> bool {
+        self.used.load(Ordering::Relaxed) < self.slots
+    }
+}
 
 // SAFETY: immutable but for an atomic.
 unsafe impl Sync for Slab {}
@@ -68,7 +73,7 @@ pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
 /// As [`for_each_g`], until `f` says false. True: it never did.
 pub(crate) fn all_g(mut f: impl FnMut(&'static G) -> bool) -> bool {
     let Ok(layout) = tls::block::layout() else { return true };
-    // Acquire pairs with the release in `new_slab`.
+    // Acquire pairs with the release in `publish`.
     let mut next = NEWEST.load(Ordering::Acquire).cast_const();
     // SAFETY: slabs are leaked.
     while let Some(slab) = unsafe { next.as_ref() } {
@@ -117,17 +122,29 @@ fn take_slot(class: SizeClass) -> io::Result<usize> {
         if let Some(start) = take_from_open(class) {
             return Ok(start);
         }
-        // User code may wait here, so this is an ordinary lock.
-        let _growing = GROWING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(start) = take_from_open(class) {
-            return Ok(start);
-        }
-        let slab = new_slab(class)?;
-        *OPEN[class.index()].lock() = Some(slab);
+        open_slab(class)?;
     }
 }
 
-static GROWING: Mutex<()> = Mutex::new(());
+/// Opens a new slab, unless another thread does so meanwhile. Nobody waits for anybody: a goroutine that loses its P in
+/// here would be waited for by all that are run instead.
+fn open_slab(class: SizeClass) -> io::Result<()> {
+    let new = reserve_slab(class).map(|(start, bytes)| {
+        let slots = bytes / class.stride();
+        (Box::new(Slab { start, class, slots, used: AtomicUsize::new(0), older: ptr::null() }), bytes)
+    });
+    let mut open = OPEN[class.index()].lock();
+    if !open.is_some_and(Slab::has_room) {
+        *open = Some(publish(new?.0));
+        return Ok(());
+    }
+    drop(open);
+    if let Ok((slab, bytes)) = new {
+        // SAFETY: nobody has seen it.
+        unsafe { mem::release(slab.start, bytes) };
+    }
+    Ok(())
+}
 
 fn take_from_open(class: SizeClass) -> Option<usize> {
     let open = *OPEN[class.index()].lock();
@@ -147,35 +164,33 @@ fn reserve_and_leave_room(bytes: usize) -> io::Result<usize> {
     Ok(start)
 }
 
-fn new_slab(class: SizeClass) -> io::Result<&'static Slab> {
+/// Address space for a slab: its start and size.
+fn reserve_slab(class: SizeClass) -> io::Result<(usize, usize)> {
     let slot = class.stride();
     let mut bytes = SLAB_BYTES.max(slot);
     // Under a tight address-space limit a smaller slab may still fit.
-    let start = loop {
+    loop {
         match reserve_and_leave_room(bytes) {
-            Ok(start) => break start,
+            Ok(start) => return Ok((start, bytes)),
             Err(error) if bytes == slot => return Err(error),
             Err(_) => bytes = (bytes / 4).max(slot),
         }
-    };
-    let slab: &'static mut Slab = Box::leak(Box::new(Slab {
-        start,
-        class,
-        slots: bytes / slot,
-        used: AtomicUsize::new(0),
-        older: ptr::null(),
-    }));
-    let pointer: *mut Slab = slab;
+    }
+}
+
+/// Makes a slab known for ever.
+fn publish(slab: Box<Slab>) -> &'static Slab {
+    let slab = Box::into_raw(slab);
     let mut newest = NEWEST.load(Ordering::Relaxed);
     loop {
         // SAFETY: not published yet.
-        unsafe { (*pointer).older = newest };
+        unsafe { (*slab).older = newest };
         // Release: readers see a complete slab.
-        match NEWEST.compare_exchange_weak(newest, pointer, Ordering::Release, Ordering::Relaxed) {
+        match NEWEST.compare_exchange_weak(newest, slab, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => break,
             Err(now) => newest = now,
         }
     }
-    // SAFETY: leaked above.
-    Ok(unsafe { &*pointer })
+    // SAFETY: never freed.
+    unsafe { &*slab }
 }

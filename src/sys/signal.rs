@@ -63,6 +63,37 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
     }
 }
 
+/// glibc's own signal for `setuid` and its kin: the second of the two that it keeps from programs.
+pub(crate) const SIGSETXID: i32 = 33;
+
+/// Puts `handler` before the one that libc has for a signal of its own, with everything else as libc has it. Nothing is
+/// done if there is none.
+pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previous) {
+    /// What the kernel wants. libc's functions refuse these signals.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Action {
+        handler: usize,
+        flags: usize,
+        restorer: usize,
+        mask: u64,
+    }
+    let mut old = Action::default();
+    let size = size_of::<u64>();
+    // SAFETY: the record is what the kernel fills in and reads; the handler has the right type.
+    unsafe {
+        let asked = syscall6(libc::SYS_rt_sigaction, signal as usize, 0, &raw mut old as usize, size, 0, 0);
+        let no_handler = old.handler == libc::SIG_DFL || old.handler == libc::SIG_IGN;
+        if asked != 0 || no_handler || old.handler == handler as usize {
+            return;
+        }
+        previous.flags.store(old.flags, Ordering::Relaxed);
+        previous.action.store(old.handler, Ordering::Release);
+        let new = Action { handler: handler as usize, ..old };
+        syscall6(libc::SYS_rt_sigaction, signal as usize, &raw const new as usize, 0, size, 0, 0);
+    }
+}
+
 /// Whether the signal has its default action.
 pub(crate) fn is_default(signal: i32) -> bool {
     action_of(signal) == Some(libc::SIG_DFL)

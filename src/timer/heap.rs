@@ -1,14 +1,47 @@
-//! A 4-ary min-heap of (time, timer) pairs in memory of the runtime's own: it must grow while a P is held, when the
+//! A 4-ary min-heap of (time, item) pairs in memory of the runtime's own: it must grow while a P is held, when the
 //! global allocator may not be used.
 
 use super::node::{NEVER, Timer};
-use crate::sched::throw;
+use crate::sched::g::G;
+use crate::sched::{prefetch, throw};
 use crate::sys::mem;
 
 #[derive(Clone, Copy)]
 struct Entry {
     when: u64,
-    timer: *const Timer,
+    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line.
+    packed: usize,
+}
+
+const SLEEPER: usize = 1;
+
+/// What waits for a time.
+#[derive(Clone, Copy)]
+pub(crate) enum Item {
+    /// A timer. It knows its place in the heap, so that it can be stopped.
+    Timer(*const Timer),
+    /// A goroutine that sleeps, come what may. Nothing of it is touched before its time: with many sleepers that
+    /// memory is cold.
+    Sleeper(&'static G),
+}
+
+impl Item {
+    fn pack(self) -> usize {
+        match self {
+            Item::Timer(timer) => timer as usize,
+            Item::Sleeper(g) => std::ptr::from_ref(g) as usize | SLEEPER,
+        }
+    }
+
+    #[inline]
+    fn unpack(packed: usize) -> Item {
+        if packed & SLEEPER == 0 {
+            Item::Timer(packed as *const Timer)
+        } else {
+            // SAFETY: packed from a G, which is aligned and never unmapped.
+            Item::Sleeper(unsafe { &*((packed & !SLEEPER) as *const G) })
+        }
+    }
 }
 
 pub(crate) struct Heap {
@@ -50,22 +83,32 @@ impl Heap {
         // SAFETY: within the capacity; timers in the heap are alive.
         unsafe {
             self.entries.add(index).write(entry);
-            (*entry.timer).index.set(index);
+            if let Item::Timer(timer) = Item::unpack(entry.packed) {
+                (*timer).index.set(index);
+            }
         }
     }
 
-    pub(crate) fn push(&mut self, when: u64, timer: *const Timer) {
+    pub(crate) fn push(&mut self, when: u64, item: Item) {
         if self.len == self.capacity {
             self.grow();
         }
         self.len += 1;
-        self.sift_up(self.len - 1, Entry { when, timer });
+        self.sift_up(self.len - 1, Entry { when, packed: item.pack() });
     }
 
-    pub(crate) fn pop(&mut self) -> *const Timer {
-        let first = self.get(0).timer;
+    pub(crate) fn pop(&mut self) -> Item {
+        let first = Item::unpack(self.get(0).packed);
         self.remove_at(0);
         first
+    }
+
+    /// Asks for the memory that the next `pop` leads to.
+    #[inline]
+    pub(crate) fn prefetch_first(&self) {
+        if self.len != 0 {
+            prefetch::head(self.get(0).packed);
+        }
     }
 
     /// Removes a timer that is in this heap.
@@ -155,7 +198,7 @@ mod tests {
             let mut heap = Heap::new();
             let mut expected = Vec::new();
             for (timer, when) in timers.iter().zip(&times) {
-                heap.push(*when, timer);
+                heap.push(*when, Item::Timer(timer));
             }
             for (i, (timer, when)) in timers.iter().zip(&times).enumerate() {
                 if (seed >> (i % 64)) & 1 == 1 {

@@ -1,5 +1,5 @@
-//! Timers: a 4-ary heap for each P, of timers that live where their users keep them (a sleeper's is on its
-//! stack), so that a sleep allocates nothing.
+//! Timers: a 4-ary heap for each P, of timers that live where their users keep them, and of goroutines that sleep,
+//! which need none. So a sleep allocates nothing.
 //!
 //! - T1. A timer is in at most one heap. `home` says in which, and changes only under that heap's lock. Who wants to
 //!   touch a timer locks its home and checks that it still is its home.
@@ -20,15 +20,16 @@ mod node;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sched::glist::GList;
-use crate::sched::lock::Lock;
+use crate::sched::lock::{Guard, Lock};
 use crate::sched::p::{self, P};
 use crate::sched::poller;
 use crate::sched::section::{self, Section};
+use crate::sched::waiter::Waiter;
 use crate::sched::{boot, bubble, wake};
 use crate::sys::clock::nanotime;
 
 pub(crate) use deferred::{Deferred, service_goroutines};
-pub(crate) use heap::Heap;
+use heap::{Heap, Item};
 pub(crate) use node::{Fire, NEVER, Timer};
 
 /// A heap with its lock.
@@ -59,9 +60,13 @@ impl Timers {
     /// # Safety
     /// The timer stays in place until it has fired or [`stop`] returned.
     pub(crate) unsafe fn insert(&'static self, timer: &Timer, when: u64) -> bool {
-        let mut heap = self.heap.lock_inside();
+        let heap = self.heap.lock_inside();
         timer.set_home(Some(self));
-        heap.push(when, timer);
+        self.push(heap, Item::Timer(timer), when)
+    }
+
+    fn push(&self, mut heap: Guard<'_, Heap>, item: Item, when: u64) -> bool {
+        heap.push(when, item);
         self.publish(&heap);
         heap.first() == when
     }
@@ -77,11 +82,15 @@ impl Timers {
         }
         let mut heap = self.heap.lock_inside();
         while heap.first() <= now && heap.first() != NEVER {
-            let timer = heap.pop();
-            // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home.
-            let timer = unsafe { &*timer };
-            // SAFETY: T3: it is out of the heap, and nobody frees it before we release the lock.
-            match unsafe { timer.fire(now) } {
+            let item = heap.pop();
+            heap.prefetch_first();
+            let fired = match item {
+                // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
+                // it is out of the heap, and nobody frees it before we release the lock.
+                Item::Timer(timer) => unsafe { (*timer).fire(now) },
+                Item::Sleeper(g) => Waiter::of(g).ready_from_timer(),
+            };
+            match fired {
                 Fire::Ready(g) => ready.push_back(g),
                 Fire::Nothing => {}
             }
@@ -103,6 +112,16 @@ pub(crate) unsafe fn start(section: &Section, timer: &Timer, when: u64) {
     }
     // SAFETY: passed on.
     if unsafe { section.p().timers.insert(timer, when) } {
+        poller::new_deadline(when);
+    }
+}
+
+/// Readies the calling goroutine, which parks next, at `when`.
+pub(crate) fn start_sleep(section: &Section, when: u64) {
+    let item = Item::Sleeper(section.g());
+    if let Some(timers) = bubble::timers_of(section.g()) {
+        timers.push(timers.heap.lock_inside(), item, when);
+    } else if section.p().timers.push(section.p().timers.heap.lock_inside(), item, when) {
         poller::new_deadline(when);
     }
 }
@@ -153,10 +172,12 @@ pub(crate) fn move_all(from: &'static P, to: &'static P) {
     };
     while source.len() != 0 {
         let when = source.first();
-        let timer = source.pop();
-        // SAFETY: a timer in a heap is alive, and we hold the locks of its old and its new home.
-        unsafe { (*timer).set_home(Some(&to.timers)) };
-        target.push(when, timer);
+        let item = source.pop();
+        if let Item::Timer(timer) = item {
+            // SAFETY: a timer in a heap is alive, and we hold the locks of its old and its new home.
+            unsafe { (*timer).set_home(Some(&to.timers)) };
+        }
+        target.push(when, item);
     }
     from.timers.publish(&source);
     to.timers.publish(&target);

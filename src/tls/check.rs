@@ -25,6 +25,11 @@ impl Drop for Trace {
 /// Finds the layout and tries a block. The error says what this platform lacks.
 pub(crate) fn run(current: isize) -> Result<(), String> {
     let layout = block::layout()?;
+    if current >= 0 || current < -(layout.below as isize) {
+        return Err(
+            "gort's own thread-locals are not in static storage; was it loaded by dlopen?".to_string()
+        );
+    }
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("gort-check".into())
@@ -118,6 +123,6 @@ impl Seen {
 mod tests {
     #[test]
     fn this_platform_has_private_thread_locals() {
-        super::run(0).unwrap();
+        super::run(crate::sched::section::current_offset()).unwrap();
     }
 }

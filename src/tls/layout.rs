@@ -85,8 +85,8 @@ pub(super) struct Functions {
 }
 
 impl Layout {
-    /// How many pthread keys there are, and the sequence number of the one that is created next. `None` if there are gaps,
-    /// so that this cannot be told.
+    /// How many pthread keys there are, and the sequence number of the one that is created next: the first free one.
+    /// `None` if there is none left.
     pub(super) fn next_key(&self) -> Option<(usize, *const AtomicUsize)> {
         let keys = &self.key_data;
         let sequence =
@@ -94,8 +94,8 @@ impl Layout {
         // An odd number means that the key is in use. SAFETY: libc's table has an entry for each possible key.
         let in_use = |key: usize| unsafe { (*sequence(key)).load(Ordering::Relaxed) } % 2 == 1;
         let all = keys.blocks * keys.keys_per_block;
-        let count = (0..all).take_while(|&key| in_use(key)).count();
-        (count < all && !(count..all).any(in_use)).then(|| (count, sequence(count)))
+        let next = (0..all).find(|&key| !in_use(key))?;
+        Some(((0..all).filter(|&key| in_use(key)).count(), sequence(next)))
     }
 }
 

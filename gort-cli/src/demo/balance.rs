@@ -1,0 +1,79 @@
+//! The second part: all work starts on one processor, and the others steal it.
+//!
+//! One goroutine spawns waves of jobs that are 1 to 16 times as long as the shortest. Whatever a goroutine spawns goes to the queue of
+//! the processor it runs on; a wave fits into that queue, so the others get work only by stealing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use gort::context::Context;
+use gort::runtime::{max_procs, processors, stats};
+
+use super::board::{Board, Part};
+use super::figures::Balance;
+use super::jobs::{count_primes, width_of_a_millisecond};
+use super::text::thousands;
+
+/// Below 256, the length of a processor's queue: more would flow over into the queue of all.
+const WAVE: u64 = 192;
+
+/// How much longer than planned to wait for the first steal.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
+    let jobs = Arc::new(AtomicU64::new(0));
+    let cpu = Arc::new(AtomicU64::new(0));
+    let before = stats();
+    let stolen_before: Vec<u64> = processors().iter().map(|p| p.stolen).collect();
+    board.begin(Part::Balance, time, {
+        let (jobs, steals) = (jobs.clone(), before.steals);
+        move || {
+            let steals = stats().steals - steals;
+            format!("{} jobs, {} steals", thousands(jobs.load(Relaxed)), thousands(steals))
+        }
+    });
+    let unit = (width_of_a_millisecond() / 16).max(1);
+    let (begin, busy) = (Instant::now(), board.busy_since());
+    // On a machine that is very busy it may take longer until another processor's thread runs at all.
+    let shared = || max_procs() == 1 || stats().stolen > before.stolen || begin.elapsed() > time + PATIENCE;
+    while (begin.elapsed() < time || !shared()) && ctx.err().is_none() {
+        gort::scope(|scope| {
+            for n in 0..WAVE {
+                let (jobs, cpu) = (jobs.clone(), cpu.clone());
+                scope.spawn(move || {
+                    let start = thread_cpu_time();
+                    // A few of them are long: 1 to 16 times.
+                    let times = if n % 8 == 0 { 16 } else { n % 8 };
+                    std::hint::black_box(count_primes(100_000, 100_000 + unit * times));
+                    // The job calls nothing of gort's and so stays on its thread.
+                    cpu.fetch_add((thread_cpu_time() - start).as_nanos() as u64, Relaxed);
+                    jobs.fetch_add(1, Relaxed);
+                });
+            }
+        });
+    }
+    let wall = begin.elapsed();
+    let after = stats();
+    board.end(Part::Balance);
+    let cpu = Duration::from_nanos(cpu.load(Relaxed));
+    let stolen_before = stolen_before.into_iter().chain(std::iter::repeat(0));
+    Balance {
+        jobs: jobs.load(Relaxed),
+        wall_ms: wall.as_secs_f64() * 1000.0,
+        cpu_ms: cpu.as_secs_f64() * 1000.0,
+        parallel: cpu.as_secs_f64() / wall.as_secs_f64(),
+        steals: after.steals - before.steals,
+        stolen: after.stolen - before.stolen,
+        stolen_by: processors().iter().zip(stolen_before).map(|(p, before)| p.stolen - before).collect(),
+        busy: busy.shares(),
+    }
+}
+
+/// The CPU time that the calling thread has used.
+fn thread_cpu_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the struct, which is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

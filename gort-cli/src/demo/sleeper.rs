@@ -1,0 +1,35 @@
+//! A goroutine that sleeps for a millisecond again and again, and how late it wakes: what others do to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use gort::context::Context;
+
+use super::spread::{Durations, Spread};
+
+const NAP: Duration = Duration::from_millis(1);
+
+/// The worst so far, for the live view.
+#[derive(Clone, Default)]
+pub(crate) struct Worst(Arc<AtomicU64>);
+
+impl Worst {
+    pub(crate) fn micros(&self) -> f64 {
+        self.0.load(Relaxed) as f64 / 1000.0
+    }
+}
+
+/// Naps until `time` is over or the context ends. The lateness of each nap.
+pub(crate) fn nap_for(ctx: &Context, time: Duration, worst: &Worst) -> Option<Spread> {
+    let mut late = Durations::default();
+    let end = Instant::now() + time;
+    while Instant::now() < end && ctx.err().is_none() {
+        let begin = Instant::now();
+        gort::sleep(NAP);
+        let lateness = begin.elapsed().saturating_sub(NAP);
+        worst.0.fetch_max(lateness.as_nanos() as u64, Relaxed);
+        late.add(lateness);
+    }
+    late.spread()
+}

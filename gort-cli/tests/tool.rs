@@ -1,0 +1,134 @@
+//! The commands of `gort` besides the demo, as a user runs them.
+
+use std::process::{Command, Output, Stdio};
+
+fn gort(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gort")).args(args).output().unwrap()
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn help_names_all_commands_and_the_options_of_the_demo() {
+    for args in [&["--help"][..], &["help"], &["-h"]] {
+        let output = gort(args);
+        assert!(output.status.success());
+        for word in [
+            "demo",
+            "compare",
+            "doctor",
+            "completions",
+            "--seconds",
+            "--procs",
+            "--workers",
+            "--json",
+            "NO_COLOR",
+        ] {
+            assert!(out(&output).contains(word), "{args:?}, {word}: {}", out(&output));
+        }
+        assert!(!out(&output).contains('\x1b'));
+    }
+    for command in ["demo", "compare", "doctor", "completions"] {
+        assert!(gort(&[command, "--help"]).status.success());
+        assert!(gort(&["help", command]).status.success());
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let version = out(&gort(&["--version"]));
+    assert_eq!(version.trim(), format!("gort {}", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_named_and_exit_with_two() {
+    let cases: [(&[&str], &str); 12] = [
+        (&["nonsense"], "nonsense"),
+        (&["--nonsense"], "--nonsense"),
+        (&["demo", "more"], "more"),
+        (&["--seconds", "0"], "0"),
+        (&["--seconds", "ten"], "ten"),
+        (&["--seconds"], "--seconds"),
+        (&["--procs", "0"], "0"),
+        (&["demo", "--procs", "1025"], "1025"),
+        (&["demo", "--workers", "-3"], "-3"),
+        (&["--crowd", "0"], "0"),
+        (&["compare", "--rounds", "0"], "0"),
+        (&["completions", "cmd"], "cmd"),
+    ];
+    for (args, culprit) in cases {
+        let output = gort(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", err(&output));
+        assert!(err(&output).contains(culprit), "{args:?}: {}", err(&output));
+        assert_eq!(out(&output), "", "{args:?}");
+    }
+}
+
+#[test]
+fn the_doctor_tells_of_everything_and_what_it_means() {
+    let output = gort(&["doctor"]);
+    assert!(output.status.success(), "{}", out(&output));
+    for word in [
+        "kernel",
+        "MADV_GUARD_INSTALL",
+        "FSGSBASE",
+        "glibc",
+        "CPUs",
+        "cgroup CPU quota",
+        "NUMA nodes",
+        "vm.max_map_count",
+        "open files",
+        "user's threads",
+        "kernel.pid_max",
+        "GOMAXPROCS",
+    ] {
+        assert!(out(&output).contains(word), "{word}: {}", out(&output));
+    }
+    assert!(!out(&output).contains('\x1b'));
+}
+
+#[test]
+fn the_doctor_speaks_json() {
+    let output = gort(&["doctor", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["works"], true);
+    let findings = report["findings"].as_array().unwrap();
+    assert!(findings.len() >= 13);
+    for finding in findings {
+        for field in ["name", "value", "meaning", "grade"] {
+            assert!(finding[field].as_str().is_some_and(|text| !text.is_empty()), "{finding}");
+        }
+    }
+}
+
+#[test]
+fn completions_are_scripts_for_the_shell() {
+    for (shell, sign) in [("bash", "complete"), ("zsh", "#compdef gort"), ("fish", "complete -c gort")] {
+        let output = gort(&["completions", shell]);
+        assert!(output.status.success());
+        assert!(out(&output).contains(sign), "{shell}");
+        assert!(out(&output).contains("doctor"), "{shell}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status =
+        Command::new(env!("CARGO_BIN_EXE_gort")).arg("doctor").stdout(writer).stderr(Stdio::null()).status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn the_comparison_says_when_it_is_not_there() {
+    let output = gort(&["compare", "--dir", "/nonexistent"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("/nonexistent is not the directory compare/"), "{}", err(&output));
+}

@@ -1,0 +1,60 @@
+//! What each processor does now.
+
+use crate::sched::{boot, global, p, procs};
+
+/// One of the GOMAXPROCS processors, as [`processors`] found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Processor {
+    /// What it did when it was looked at.
+    pub state: ProcessorState,
+    /// Goroutines in its own queue.
+    pub queue: usize,
+    /// How many times it took goroutines from another one, so far.
+    pub steals: u64,
+    /// How many it took by those.
+    pub stolen: u64,
+}
+
+/// What a [`Processor`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProcessorState {
+    /// It has nothing to do.
+    Idle,
+    /// Its thread chooses, or looks for, a goroutine.
+    Searching,
+    /// It runs a goroutine.
+    Running,
+    /// Its goroutine is in a [`blocking`](crate::blocking) call. Another thread takes the processor if there is work.
+    Blocking,
+}
+
+/// What each processor does now. Unlike [`stats`](super::stats) this does not look at the goroutines, so it may be
+/// called very often: a sampler that does so knows how busy they are.
+///
+/// ```
+/// use gort::runtime::{ProcessorState, processors};
+/// let busy = gort::run(|| processors().iter().filter(|p| p.state == ProcessorState::Running).count());
+/// assert!(busy <= gort::runtime::max_procs());
+/// ```
+pub fn processors() -> Vec<Processor> {
+    boot::ensure();
+    (0..procs::get()).filter_map(p::get).map(look_at).collect()
+}
+
+fn look_at(p: &'static p::P) -> Processor {
+    use std::sync::atomic::Ordering::Relaxed;
+    // `P::m` keeps the last owner: it counts only if it has this P still.
+    let owner = p.m().filter(|m| m.p().is_some_and(|its| std::ptr::eq(its, p)));
+    let state = if global::is_idle(p.id as usize) {
+        ProcessorState::Idle
+    } else if p.in_syscall.load(Relaxed) {
+        ProcessorState::Blocking
+    } else if owner.is_some_and(|m| m.current().is_some()) {
+        ProcessorState::Running
+    } else {
+        ProcessorState::Searching
+    };
+    Processor { state, queue: p.runq.len(), steals: p.stats.steals.get(), stolen: p.stats.stolen.get() }
+}
