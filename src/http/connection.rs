@@ -51,8 +51,6 @@ const SHORT: u64 = 64 << 10;
 
 /// What the connection waits for, and since when.
 struct State {
-    /// The time of the current poll.
-    now: Cell<Instant>,
     /// Requests that are being answered: 0 or 1, but a response's end may come after the next one's begin.
     busy: Cell<u32>,
     /// When the last one was answered.
@@ -97,7 +95,6 @@ pub(super) fn run<H: Handler>(
     let _only_slower = stream.set_nodelay(true);
     let now = clock::now();
     let state = Rc::new(State {
-        now: Cell::new(now),
         busy: Cell::new(0),
         idle_since: Cell::new(now),
         blocked_since: Cell::new(None),
@@ -158,7 +155,6 @@ fn serve<H: Handler>(
     let began = clock::now();
     let sleeps = block_on(poll_fn(|context| {
         let now = clock::now();
-        state.now.set(now);
         if ends_at.is_none() && end.as_mut().poll(context).is_ready() {
             Pin::new(&mut connection).graceful_shutdown();
             ends_at = Some(now.checked_add(limits.shutdown_timeout).unwrap_or(now));
@@ -263,7 +259,8 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.busy.set(self.0.busy.get() - 1);
-        self.0.idle_since.set(self.0.now.get());
+        // Not the time at which the poll began: the handler may have taken long.
+        self.0.idle_since.set(clock::now());
     }
 }
 
@@ -307,7 +304,7 @@ impl Transport {
         match poll {
             Poll::Ready(_) => state.blocked_since.set(None),
             Poll::Pending if state.blocked_since.get().is_none() => {
-                state.blocked_since.set(Some(state.now.get()));
+                state.blocked_since.set(Some(clock::now()));
             }
             Poll::Pending => {}
         }
