@@ -111,7 +111,7 @@ fn echo(request: Request) -> io::Result<Response> {
         "/echo" if method == Method::POST => Ok(Response::new(request.into_body())),
         "/sum" => {
             let mut sum = 0u64;
-            for byte in io::BufReader::new(request.into_body()).bytes() {
+            for byte in BufReader::new(request.into_body()).bytes() {
                 sum += u64::from(byte?);
             }
             Ok(Response::new(sum.to_string().into()))
@@ -281,6 +281,33 @@ fn slow_clients_are_closed_and_others_are_not() {
     deaf.send("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n");
     until("the server gives up", || ENDED.load(Ordering::SeqCst) == 1);
     running.stop();
+}
+
+/// A connection that was quiet for a while, also in the middle of a request's headers, goes on.
+#[test]
+fn quiet_connections_wake_up() {
+    let running = start(Server::new(), echo);
+    let mut clients: Vec<_> = (0..3).map(|_| running.connect()).collect();
+    for round in 0..2 {
+        for client in &mut clients[1..] {
+            assert_eq!(client.get("/first").status, 200);
+        }
+        clients[2].send("GET /half");
+        gort::sleep(Duration::from_millis(1_500)); // longer than the server keeps what it does not need
+        clients[2].send("way HTTP/1.1\r\nhost: x\r\n\r\n");
+        assert_eq!(clients[2].answer().unwrap().body, b"GET /halfway", "{round}");
+        for client in &mut clients {
+            client.send("POST /sum HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n");
+            client.send([1, 2]);
+            assert_eq!(client.answer().unwrap().body, b"3");
+        }
+    }
+    gort::sleep(Duration::from_millis(1_500));
+    running.cancel.cancel();
+    for client in &mut clients {
+        assert!(client.is_closed());
+    }
+    running.server.join().unwrap().unwrap();
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //!
 //! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
 //! the earliest time at which that may be too long, makes it look.
+//!
+//! An idle connection goes to sleep: it keeps its goroutine, with a page or two of stack, and nothing of hyper's.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -49,14 +51,14 @@ const SHORT: u64 = 64 << 10;
 
 /// What the connection waits for, and since when.
 struct State {
-    /// The time of the current poll.
-    now: Cell<Instant>,
     /// Requests that are being answered: 0 or 1, but a response's end may come after the next one's begin.
     busy: Cell<u32>,
     /// When the last one was answered.
     idle_since: Cell<Instant>,
     /// When the client stopped taking what we write.
     blocked_since: Cell<Option<Instant>>,
+    /// hyper holds nothing that the next request needs: the last one was read to its end.
+    between_requests: Cell<bool>,
 }
 
 impl State {
@@ -68,84 +70,153 @@ impl State {
             None => None,
         }
     }
+
+    /// Since when nothing has been under way, if so.
+    fn may_sleep(&self) -> Option<Instant> {
+        let nothing =
+            self.busy.get() == 0 && self.blocked_since.get().is_none() && self.between_requests.get();
+        nothing.then(|| self.idle_since.get())
+    }
 }
 
+/// So long after its last answer a connection goes to sleep: what hyper needs for it is given back until its client speaks
+/// again. It is mostly a buffer of 8 kB, and the pages of the stack that its code has touched.
+const QUIET: Duration = Duration::from_secs(1);
+
 /// Serves a connection to its end.
-pub(super) fn run<H: Handler>(stream: TcpStream, handler: Arc<H>, limits: &Limits, ending: &Context) {
+/// `sleeps` is called when it goes to sleep.
+pub(super) fn run<H: Handler>(
+    stream: TcpStream,
+    handler: Arc<H>,
+    limits: &Limits,
+    ending: &Context,
+    sleeps: impl Fn(),
+) {
     let _only_slower = stream.set_nodelay(true);
     let now = clock::now();
     let state = Rc::new(State {
-        now: Cell::new(now),
         busy: Cell::new(0),
         idle_since: Cell::new(now),
         blocked_since: Cell::new(None),
+        between_requests: Cell::new(true),
     });
+    let mut transport = Transport { stream: Stream::new(stream), unread: Bytes::new(), state: state.clone() };
+    while let Some(quiet) = serve(transport, &handler, &state, limits, ending) {
+        transport = quiet;
+        if !transport.unread.is_empty() {
+            continue;
+        }
+        sleeps();
+        if !sleep(&mut transport.stream, &state, limits, ending) {
+            return;
+        }
+    }
+}
+
+/// Waits until the client speaks. False: its time is over, or the server's.
+#[inline(never)]
+fn sleep(stream: &mut Stream<TcpStream>, state: &State, limits: &Limits, ending: &Context) -> bool {
+    let mut end = pin!(ending.done().recv_async());
+    let mut timeout = pin!(state.deadline(limits).map(sleep_until));
+    block_on(poll_fn(|context| {
+        if stream.poll_readable(context).is_ready() {
+            return Poll::Ready(true);
+        }
+        let over = timeout.as_mut().as_pin_mut().is_some_and(|timeout| timeout.poll(context).is_ready());
+        if over || end.as_mut().poll(context).is_ready() { Poll::Ready(false) } else { Poll::Pending }
+    }))
+}
+
+/// Serves a connection to its end, or until nothing has happened for some time: then it comes back.
+#[inline(never)]
+fn serve<H: Handler>(
+    transport: Transport,
+    handler: &Arc<H>,
+    state: &Rc<State>,
+    limits: &Limits,
+    ending: &Context,
+) -> Option<Transport> {
     let service = service_fn(|request| {
         let (handler, state) = (handler.clone(), state.clone());
         async move {
             let busy = Busy::new(state);
-            let response = answer(handler, limits, request).await;
+            let response = answer(handler, limits, &busy.0, request).await;
             Ok::<_, Infallible>(response.map(|body| Sent { body, _busy: busy }))
         }
     });
-    let transport = Transport { stream: Stream::new(stream), state: state.clone() };
-    let mut connection = pin!(
-        http1::Builder::new()
-            .keep_alive(limits.keep_alive)
-            .max_buf_size(limits.max_head)
-            .header_read_timeout(None)
-            .serve_connection(transport, service)
-    );
+    let mut connection = http1::Builder::new()
+        .keep_alive(limits.keep_alive)
+        .max_buf_size(limits.max_head)
+        .header_read_timeout(None)
+        .serve_connection(transport, service);
     let mut end = pin!(ending.done().recv_async());
     let mut ends_at: Option<Instant> = None;
     let mut alarm: Option<Pin<Box<Sleep>>> = None;
-    block_on(poll_fn(|context| {
+    let began = clock::now();
+    let sleeps = block_on(poll_fn(|context| {
         let now = clock::now();
-        state.now.set(now);
         if ends_at.is_none() && end.as_mut().poll(context).is_ready() {
-            connection.as_mut().graceful_shutdown();
+            Pin::new(&mut connection).graceful_shutdown();
             ends_at = Some(now.checked_add(limits.shutdown_timeout).unwrap_or(now));
         }
-        if connection.as_mut().poll(context).is_ready() {
+        if Pin::new(&mut connection).poll(context).is_ready() {
             // Errors are the client's affair: it broke off, or did not speak HTTP and was told so.
-            return Poll::Ready(());
+            return Poll::Ready(false);
         }
         loop {
-            let Some(deadline) = state.deadline(limits).into_iter().chain(ends_at).min() else {
-                return Poll::Pending;
-            };
-            if deadline <= now {
-                return Poll::Ready(());
+            let over = state.deadline(limits).into_iter().chain(ends_at).min();
+            if over.is_some_and(|over| over <= now) {
+                return Poll::Ready(false);
             }
-            match &mut alarm {
+            let quiet = state.may_sleep().filter(|_| ends_at.is_none()).map(|since| since.max(began) + QUIET);
+            if quiet.is_some_and(|quiet| quiet <= now) {
+                return Poll::Ready(true);
+            }
+            let Some(next) = over.into_iter().chain(quiet).min() else { return Poll::Pending };
+            match &alarm {
                 // It will make us look in time. (It may be polled with another waker only after it has fired.)
-                Some(alarm) if alarm.deadline().is_some_and(|at| at <= deadline && at > now) => {
+                Some(alarm) if alarm.deadline().is_some_and(|at| at <= next && at > now) => {
                     return Poll::Pending;
                 }
-                other => {
-                    let alarm = other.insert(Box::pin(sleep_until(deadline)));
-                    if alarm.as_mut().poll(context).is_pending() {
+                _ => {
+                    if alarm.insert(Box::pin(sleep_until(next))).as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
                 }
             }
         }
     }));
+    if !sleeps {
+        return None;
+    }
+    let parts = connection.into_parts();
+    // A copy: an empty rest would keep the whole buffer.
+    Some(Transport { unread: Bytes::copy_from_slice(&parts.read_buf), ..parts.io })
 }
 
-async fn answer<H: Handler>(handler: Arc<H>, limits: &Limits, request: hyper::Request<Incoming>) -> Response {
+async fn answer<H: Handler>(
+    handler: Arc<H>,
+    limits: &Limits,
+    state: &State,
+    request: hyper::Request<Incoming>,
+) -> Response {
     let (parts, incoming) = request.into_parts();
     let length = incoming.size_hint().exact();
     if length == Some(0) || incoming.is_end_stream() {
+        state.between_requests.set(true);
         return call(&*handler, Request::from_parts(parts, Body::empty()));
     }
+    state.between_requests.set(false);
     if length.is_some_and(|length| length > limits.max_body) {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     }
     let upload = Upload::new(incoming, limits.max_body, limits.body_timeout);
     if length.is_some_and(|length| length <= SHORT) {
         return match collect(upload).await {
-            Ok(bytes) => call(&*handler, Request::from_parts(parts, bytes.into())),
+            Ok(bytes) => {
+                state.between_requests.set(true);
+                call(&*handler, Request::from_parts(parts, bytes.into()))
+            }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 StatusCode::REQUEST_TIMEOUT.into_response()
             }
@@ -188,7 +259,8 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.busy.set(self.0.busy.get() - 1);
-        self.0.idle_since.set(self.0.now.get());
+        // Not the time at which the poll began: the handler may have taken long.
+        self.0.idle_since.set(clock::now());
     }
 }
 
@@ -221,6 +293,8 @@ impl hyper::body::Body for Sent {
 /// The stream, with an eye on clients that do not read.
 struct Transport {
     stream: Stream<TcpStream>,
+    /// What was read before the connection was put to sleep.
+    unread: Bytes,
     state: Rc<State>,
 }
 
@@ -230,7 +304,7 @@ impl Transport {
         match poll {
             Poll::Ready(_) => state.blocked_since.set(None),
             Poll::Pending if state.blocked_since.get().is_none() => {
-                state.blocked_since.set(Some(state.now.get()));
+                state.blocked_since.set(Some(clock::now()));
             }
             Poll::Pending => {}
         }
@@ -242,8 +316,13 @@ impl hyper::rt::Read for Transport {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
-        buf: ReadBufCursor<'_>,
+        mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let length = self.unread.len().min(buf.remaining());
+            buf.put_slice(&self.unread.split_to(length));
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(context, buf)
     }
 }

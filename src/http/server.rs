@@ -3,6 +3,7 @@
 use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::connection::{self, Limits};
@@ -10,6 +11,8 @@ use super::handler::Handler;
 use crate::context::Context;
 use crate::net::TcpListener;
 use crate::sync::{Semaphore, WaitGroup};
+use crate::sys::mem;
+use crate::time::{Timer, after_func};
 
 /// An HTTP/1 server: limits first, then [`serve`](Server::serve).
 ///
@@ -121,7 +124,7 @@ impl Server {
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
         let listener = Arc::new(listener);
         let (handler, limits) = (Arc::new(handler), Arc::new(self.limits.clone()));
-        let open = Arc::new(Open { places: Semaphore::new(self.max_connections), running: WaitGroup::new() });
+        let open = Arc::new(Open::new(self.max_connections));
         let closing = listener.clone();
         let at_end = ctx.after_func(move || closing.close());
         let result = loop {
@@ -140,12 +143,13 @@ impl Server {
             let (handler, limits, ctx) = (handler.clone(), limits.clone(), ctx.clone());
             // Without memory for one more goroutine this connection is closed; the others go on.
             let _started = crate::Builder::new().spawn(move || {
-                connection::run(stream, handler, &limits, &ctx);
+                connection::run(stream, handler, &limits, &ctx, || connection.0.sleeps());
                 drop(connection);
             });
         };
         at_end.stop();
         drop(listener);
+        open.trimmer.stop();
         if open.running.wait_for(self.limits.shutdown_timeout) {
             return result;
         }
@@ -158,6 +162,31 @@ impl Server {
 struct Open {
     places: Semaphore,
     running: WaitGroup,
+    /// How many went to sleep so far.
+    slept: AtomicUsize,
+    /// Gives the memory that they left back to the system.
+    trimmer: Timer,
+}
+
+/// After so many connections have gone to sleep there may be memory to give back.
+const MANY: usize = 64;
+/// So long after that. More may follow.
+const SOON: Duration = Duration::from_secs(1);
+
+impl Open {
+    fn new(max_connections: usize) -> Open {
+        // The allocator keeps what was freed between pieces that are in use, page by page.
+        let trimmer = after_func(Duration::MAX, || crate::blocking(mem::trim_heap));
+        let slept = AtomicUsize::new(0);
+        Open { places: Semaphore::new(max_connections), running: WaitGroup::new(), slept, trimmer }
+    }
+
+    /// A connection goes to sleep.
+    fn sleeps(&self) {
+        if self.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
+            self.trimmer.reset(SOON);
+        }
+    }
 }
 
 /// One of them.

@@ -58,6 +58,15 @@ impl<S: AsyncStream> Stream<S> {
     }
 }
 
+#[cfg(feature = "http")]
+impl Stream<crate::net::TcpStream> {
+    /// Whether something can be read: bytes, the end, or an error.
+    pub(crate) fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let peek = |inner: &std::net::TcpStream| inner.peek(&mut [0]);
+        self.stream.io().poll(&mut self.polls, Direction::Read, context, peek).map(drop)
+    }
+}
+
 impl<S: AsyncStream> Drop for Stream<S> {
     fn drop(&mut self) {
         self.stream.io().stop_polls(&mut self.polls);

@@ -20,6 +20,10 @@ use crate::timer::{self, NEVER};
 /// thousands would cost more than all else. Linux gives its own sleepers the same slack.
 const SHORTEST: u64 = 50_000;
 
+/// A timer that is due later than this, in nanoseconds, needs nobody who waits for it now: much later than sysmon needs to see
+/// that nobody does.
+const FAR: u64 = 20_000_000;
+
 static BUSY: AtomicBool = AtomicBool::new(false);
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 
@@ -60,7 +64,7 @@ pub(crate) fn wait(m: &'static M) {
     }
     UNTIL.store(0, Ordering::SeqCst);
     BUSY.store(false, Ordering::SeqCst);
-    take_p_for(m, &ready, until == NEVER);
+    take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
 }
 
 /// For an M with a P that has nothing in its queues: takes what is ready by now, unless another M waits for
@@ -115,7 +119,7 @@ pub(crate) fn ensure() {
 /// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
 ///
 /// Normally the M then spins, and as it finds work another one is woken, which in the end polls in its place. For a single
-/// goroutine, and when no timer is pending (`alone`), that would be a thread woken for each request: then nobody polls
+/// goroutine, and when no timer is due soon (`alone`), that would be a thread woken for each request: then nobody polls
 /// until this M is done with it, or sysmon finds after about a millisecond that it takes long.
 fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let mut state = global::lock();

@@ -125,3 +125,10 @@ fn explain(error: io::Error, size: usize) -> io::Error {
         format!("the kernel refused {} KiB for goroutine stacks: {limit}", size >> 10),
     )
 }
+
+/// Lets the C library's allocator give unused pages back to the system. Takes its locks for some milliseconds.
+#[cfg(feature = "http")]
+pub(crate) fn trim_heap() {
+    // SAFETY: no preconditions.
+    unsafe { libc::malloc_trim(0) };
+}

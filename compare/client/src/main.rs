@@ -1,7 +1,8 @@
-//! A load generator for echo servers: `compare-client ADDRESS CONNECTIONS MILLIS`.
+//! A load generator: `compare-client ADDRESS CONNECTIONS MILLIS [PATH]`.
 //!
 //! One thread, one epoll instance, no runtime of anybody's. Each connection sends 64 bytes, waits for them to come back,
-//! and sends again. After a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
+//! and sends again; with a PATH it sends a GET and waits for the whole answer. If MILLIS is 0, each does that once and
+//! stays open: `start` is printed, and the end comes with that of the standard input. Else, after a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
 //! `requests nanoseconds p50 p99`, the latter two also in nanoseconds.
 
 use std::io::{self, Read, Write};
@@ -13,28 +14,64 @@ const MESSAGE: usize = 64;
 
 struct Connection {
     stream: TcpStream,
-    received: usize,
+    /// What came of the answer.
+    received: Vec<u8>,
+    /// How long it will be, if that is known.
+    expected: Option<usize>,
     sent_at: Instant,
+}
+
+/// What is sent.
+struct Request {
+    bytes: Vec<u8>,
+    http: bool,
+}
+
+impl Request {
+    /// The length of the answer that begins with `bytes`, if that can be told.
+    fn answer_length(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        if !self.http {
+            return Ok(Some(MESSAGE));
+        }
+        let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+        let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
+        if !text.starts_with("http/1.1 200") {
+            return Err(io::Error::other(format!("the server answered {text}")));
+        }
+        let length = text.split("\r\ncontent-length:").nth(1).and_then(|rest| rest.lines().next());
+        match length.and_then(|length| length.trim().parse::<usize>().ok()) {
+            Some(length) => Ok(Some(head + 4 + length)),
+            None => Err(io::Error::other(format!("no length in {text}"))),
+        }
+    }
 }
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [address, connections, millis] = &words[..] else {
-        eprintln!("usage: compare-client ADDRESS CONNECTIONS MILLIS");
+    let (first, path) = words.split_at(words.len().min(3));
+    let ([address, connections, millis], [] | [_]) = (first, path) else {
+        eprintln!("usage: compare-client ADDRESS CONNECTIONS MILLIS [PATH]");
         std::process::exit(2);
+    };
+    let request = match path.first() {
+        Some(path) => {
+            Request { bytes: format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes(), http: true }
+        }
+        None => Request { bytes: vec![b'x'; MESSAGE], http: false },
     };
     let parsed = (address.parse(), connections.parse(), millis.parse());
     let (Ok(address), Ok(connections), Ok(millis)) = parsed else {
         eprintln!("an address and two numbers, please");
         std::process::exit(2);
     };
-    if let Err(error) = run(address, connections, Duration::from_millis(millis)) {
+    if let Err(error) = run(address, connections, Duration::from_millis(millis), &request) {
         eprintln!("the client failed: {error}");
         std::process::exit(1);
     }
 }
 
-fn run(address: SocketAddr, count: usize, time: Duration) -> io::Result<()> {
+fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> io::Result<()> {
+    allow_many_descriptors();
     // SAFETY: no memory is passed, and the descriptor is ours.
     let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
     let mut connections = Vec::with_capacity(count);
@@ -47,16 +84,30 @@ fn run(address: SocketAddr, count: usize, time: Duration) -> io::Result<()> {
         check(unsafe {
             libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, stream.as_raw_fd(), &raw mut event)
         })?;
-        connections.push(Connection { stream, received: 0, sent_at: Instant::now() });
+        connections.push(Connection {
+            stream,
+            received: Vec::new(),
+            expected: None,
+            sent_at: Instant::now(),
+        });
+    }
+    if time.is_zero() {
+        for connection in &mut connections {
+            connection.stream.set_nonblocking(false)?;
+            connection.send(request)?;
+            while !connection.receive(request)? {}
+        }
+        println!("start");
+        return io::stdin().read_to_end(&mut Vec::new()).map(drop);
     }
     for connection in &mut connections {
-        connection.send()?;
+        connection.send(request)?;
     }
-    serve(&epoll, &mut connections, time / 4, &mut Vec::new())?;
+    serve(&epoll, &mut connections, time / 4, &mut Vec::new(), request)?;
     println!("start");
     let mut latencies = Vec::with_capacity(4 << 20);
     let start = Instant::now();
-    serve(&epoll, &mut connections, time, &mut latencies)?;
+    serve(&epoll, &mut connections, time, &mut latencies, request)?;
     let elapsed = start.elapsed();
     latencies.sort_unstable();
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];
@@ -73,6 +124,7 @@ fn serve(
     connections: &mut [Connection],
     time: Duration,
     latencies: &mut Vec<u64>,
+    request: &Request,
 ) -> io::Result<()> {
     let end = Instant::now() + time;
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 512];
@@ -83,9 +135,9 @@ fn serve(
         })?;
         for event in &events[..ready as usize] {
             let connection = &mut connections[event.u64 as usize];
-            if connection.receive()? {
+            if connection.receive(request)? {
                 latencies.push(connection.sent_at.elapsed().as_nanos() as u64);
-                connection.send()?;
+                connection.send(request)?;
             }
         }
     }
@@ -93,25 +145,38 @@ fn serve(
 }
 
 impl Connection {
-    fn send(&mut self) -> io::Result<()> {
-        self.received = 0;
+    fn send(&mut self, request: &Request) -> io::Result<()> {
+        self.received.clear();
+        self.expected = None;
         self.sent_at = Instant::now();
-        // 64 bytes always fit: the last ones were answered.
-        self.stream.write_all(&[b'x'; MESSAGE])
+        // So few bytes always fit: the last ones were answered.
+        self.stream.write_all(&request.bytes)
     }
 
     /// True: the answer is complete.
-    fn receive(&mut self) -> io::Result<bool> {
-        let mut buf = [0; MESSAGE];
-        match self.stream.read(&mut buf[self.received..]) {
-            Ok(0) => Err(io::Error::other("the server closed a connection")),
-            Ok(length) => {
-                self.received += length;
-                Ok(self.received == MESSAGE)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(error),
+    fn receive(&mut self, request: &Request) -> io::Result<bool> {
+        let mut buf = [0; 4096];
+        match self.stream.read(&mut buf) {
+            Ok(0) => return Err(io::Error::other("the server closed a connection")),
+            Ok(length) => self.received.extend_from_slice(&buf[..length]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
         }
+        if self.expected.is_none() {
+            self.expected = request.answer_length(&self.received)?;
+        }
+        Ok(self.expected.is_some_and(|expected| self.received.len() >= expected))
+    }
+}
+
+/// Each connection is one.
+fn allow_many_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls use the record only.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
     }
 }
 

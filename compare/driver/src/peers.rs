@@ -34,6 +34,7 @@ pub const PEERS: &[Peer] = &[
     peer("gort-unmarked", "gort", Some("unmarked"), "#eab8a4"),
     peer("go", "go", None, "#3a86a8"),
     peer("tokio", "tokio", None, "#57754f"),
+    peer("tokio-naive", "tokio", Some("naive"), "#a9c09f"),
     peer("may", "may", None, "#b58b2a"),
     peer("std", "std", None, "#8a8a8a"),
 ];

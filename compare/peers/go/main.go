@@ -75,7 +75,11 @@ var workloads = map[string]func(args) report{
 	"syscall_short": syscallShort,
 	"fairness":      fairness,
 
-	"tcp_echo": tcpEcho,
+	"tcp_echo":   tcpEcho,
+	"http_hello": httpHello,
+	"http_cpu":   httpCPU,
+	"http_block": httpBlock,
+	"http_idle":  httpIdle,
 }
 
 func main() {

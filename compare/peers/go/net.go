@@ -4,10 +4,13 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"time"
 )
 
@@ -37,12 +40,83 @@ func tcpEcho(a args) report {
 			}()
 		}
 	}()
-	return echoReport(listener.Addr().String(), a.sizeOr(64))
+	return loadReport(listener.Addr().String(), a.sizeOr(64))
 }
 
-// echoReport lets the client, a process of its own, work on the server; see compare/peers/common/src/echo.rs.
-func echoReport(address string, connections int) report {
-	client := exec.Command(os.Getenv("COMPARE_CLIENT"), address, strconv.Itoa(connections), "1500")
+// serve starts net/http's server.
+func serve(handler http.HandlerFunc) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go http.Serve(listener, handler)
+	return listener.Addr().String()
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) {
+	io.WriteString(w, "Hello, World!")
+}
+
+func httpHello(a args) report {
+	return loadReport(serve(hello), a.sizeOr(64), "/")
+}
+
+// httpCPU works for 200 µs for each request.
+func httpCPU(a args) report {
+	return loadReport(serve(func(w http.ResponseWriter, _ *http.Request) {
+		start := time.Now()
+		sum := uint64(0)
+		for time.Since(start) < 200*time.Microsecond {
+			for n := range uint64(100) {
+				sum = sum*6364136223846793005 + n
+			}
+		}
+		io.WriteString(w, strconv.FormatUint(sum, 10))
+	}), a.sizeOr(256), "/")
+}
+
+// httpBlock blocks for 5 ms in the kernel for each request.
+func httpBlock(a args) report {
+	return loadReport(serve(func(w http.ResponseWriter, r *http.Request) {
+		syscall.Nanosleep(&syscall.Timespec{Nsec: 5_000_000}, nil)
+		hello(w, r)
+	}), a.sizeOr(256), "/")
+}
+
+// httpIdle reports the memory of each idle connection; see compare/peers/common/src/echo.rs.
+func httpIdle(a args) report {
+	address, connections := serve(hello), a.sizeOr(8000)
+	start, before := time.Now(), memory()
+	client := exec.Command(os.Getenv("COMPARE_CLIENT"), address, strconv.Itoa(connections), "0", "/")
+	client.Stderr = os.Stderr
+	in, err := client.StdinPipe()
+	if err != nil {
+		panic(err)
+	}
+	out, err := client.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := client.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "cannot start the client:", err)
+		os.Exit(3)
+	}
+	if !bufio.NewScanner(out).Scan() {
+		fmt.Fprintln(os.Stderr, "the client ended early")
+		os.Exit(3)
+	}
+	took := time.Since(start)
+	time.Sleep(5 * time.Second)
+	each := float64(memory()-before) / float64(connections)
+	in.Close()
+	client.Wait()
+	return report{ops: connections, time: took}.with("bytes_each", each)
+}
+
+// loadReport lets the client, a process of its own, work on the server; see compare/peers/common/src/echo.rs.
+func loadReport(address string, connections int, path ...string) report {
+	words := append([]string{address, strconv.Itoa(connections), "1500"}, path...)
+	client := exec.Command(os.Getenv("COMPARE_CLIENT"), words...)
 	client.Stderr = os.Stderr
 	out, err := client.StdoutPipe()
 	if err != nil {

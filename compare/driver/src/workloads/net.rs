@@ -1,7 +1,7 @@
 //! Group "net": servers. The client is a process of its own, `client/`, with one thread and epoll; it shares the machine with
 //! the server, as it does for every peer.
 
-use super::{Metric, Procs, Unit, Workload, gort, named, per_op, size};
+use super::{Metric, Of, Procs, Unit, Workload, gort, named, per_op, size, target};
 
 const PEERS: &[&str] = &["gort", "go", "tokio"];
 
@@ -11,6 +11,30 @@ const ECHO: &[Metric] = &[
     named("p50", "p50_ns", Unit::Nanoseconds, &[]),
     named("p99", "p99_ns", Unit::Nanoseconds, &[]),
 ];
+
+/// Time per request: half of Go's is twice the requests.
+const HELLO: &[Metric] = &[
+    per_op(&[gort(0.5, "go"), gort(1.0, "tokio")]),
+    named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[]),
+    named("p50", "p50_ns", Unit::Nanoseconds, &[]),
+    named("p99", "p99_ns", Unit::Nanoseconds, &[]),
+];
+
+const CPU: &[Metric] = &[
+    per_op(&[gort(1.0, "go")]),
+    named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[]),
+    named("p50", "p50_ns", Unit::Nanoseconds, &[]),
+    named("p99", "p99_ns", Unit::Nanoseconds, &[]),
+];
+
+const BLOCK: &[Metric] = &[
+    per_op(&[gort(1.0, "go"), target("gort-unmarked", 0.1, Of::Peer("tokio-naive"))]),
+    named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[]),
+    named("p50", "p50_ns", Unit::Nanoseconds, &[]),
+    named("p99", "p99_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
+];
+
+const HTTP: &[&str] = &["gort", "go", "tokio", "may"];
 
 pub const NET: &[Workload] = &[
     Workload {
@@ -34,5 +58,60 @@ pub const NET: &[Workload] = &[
         sizes: &[],
         peers: PEERS,
         metrics: ECHO,
+    },
+    Workload {
+        id: "http_hello-64",
+        name: "http_hello",
+        group: "net",
+        what: "64 connections, each asks for 13 bytes over HTTP/1.1 and waits for the answer",
+        procs: Procs::All,
+        size: size(64, 64),
+        sizes: &[],
+        peers: HTTP,
+        metrics: HELLO,
+    },
+    Workload {
+        id: "http_hello-1000",
+        name: "http_hello",
+        group: "net",
+        what: "the same with 1,000 connections",
+        procs: Procs::All,
+        size: size(1000, 1000),
+        sizes: &[],
+        peers: HTTP,
+        metrics: HELLO,
+    },
+    Workload {
+        id: "http_cpu",
+        name: "http_cpu",
+        group: "net",
+        what: "256 connections, and a handler that computes for 200 µs",
+        procs: Procs::All,
+        size: size(256, 256),
+        sizes: &[],
+        peers: PEERS,
+        metrics: CPU,
+    },
+    Workload {
+        id: "http_block",
+        name: "http_block",
+        group: "net",
+        what: "256 connections, and a handler that sleeps 5 ms in the kernel",
+        procs: Procs::All,
+        size: size(256, 256),
+        sizes: &[],
+        peers: &["gort", "gort-unmarked", "go", "tokio", "tokio-naive"],
+        metrics: BLOCK,
+    },
+    Workload {
+        id: "http_idle",
+        name: "http_idle",
+        group: "net",
+        what: "8,000 connections that were used once and stay open: the server's memory for each",
+        procs: Procs::All,
+        size: size(8000, 1000),
+        sizes: &[],
+        peers: PEERS,
+        metrics: &[named("", "bytes_each", Unit::Bytes, &[target("gort", 12_000.0, Of::Absolute)])],
     },
 ];

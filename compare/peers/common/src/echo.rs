@@ -1,10 +1,10 @@
-//! The client side of `tcp_echo`: a process of its own, the same one for every peer.
+//! The client side of the network workloads: a process of its own, the same one for every peer.
 
-use crate::{Outcome, Report, cpu_ns};
+use crate::{Outcome, Report, cpu_ns, memory};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long is measured.
 const MILLIS: u64 = 1500;
@@ -12,9 +12,73 @@ const MILLIS: u64 = 1500;
 /// Lets the client work on the peer's server at `address`, and reports requests, the server's CPU time and latencies.
 /// Blocks the calling thread, which must not be one that the server needs.
 pub fn echo_report(address: SocketAddr, connections: u64) -> Outcome {
+    load_report(address, connections, None)
+}
+
+/// As [`echo_report`], with requests for `path`.
+pub fn http_report(address: SocketAddr, connections: u64, path: &str) -> Outcome {
+    load_report(address, connections, Some(path))
+}
+
+/// Lets the client open `connections`, use each once and leave them open; reports the memory of each.
+pub fn idle_report(address: SocketAddr, connections: u64, path: &str) -> Outcome {
+    allow_many_descriptors();
+    let client = std::env::var_os("COMPARE_CLIENT").ok_or("COMPARE_CLIENT does not name the client")?;
+    let start = Instant::now();
+    let before = memory();
+    let mut child = Command::new(client)
+        .args([&address.to_string(), &connections.to_string(), "0", path])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start the client: {e}"))?;
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    lines.next().and_then(Result::ok).ok_or("the client ended early")?;
+    let time = start.elapsed();
+    // Runtimes give memory back some time later.
+    std::thread::sleep(Duration::from_secs(5));
+    let each = memory().saturating_sub(before) as f64 / connections as f64;
+    drop(child.stdin.take());
+    let _it_has_ended = child.wait();
+    Ok(Report::new(connections, time).with("bytes_each", each))
+}
+
+/// Each connection is one.
+fn allow_many_descriptors() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls use the record only.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = limit.rlim_max;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+}
+
+/// What the handlers of `http_cpu` do: 200 µs of work.
+pub fn burn() -> u64 {
+    let start = Instant::now();
+    let mut sum = 0u64;
+    while start.elapsed() < Duration::from_micros(200) {
+        for n in 0..100 {
+            sum = sum.wrapping_mul(6364136223846793005).wrapping_add(n);
+        }
+    }
+    sum
+}
+
+/// What the handlers of `http_block` do: 5 ms in the kernel.
+pub fn nap() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+    // SAFETY: reads one record.
+    unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
+}
+
+fn load_report(address: SocketAddr, connections: u64, path: Option<&str>) -> Outcome {
+    allow_many_descriptors();
     let client = std::env::var_os("COMPARE_CLIENT").ok_or("COMPARE_CLIENT does not name the client")?;
     let mut child = Command::new(client)
         .args([address.to_string(), connections.to_string(), MILLIS.to_string()])
+        .args(path)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| format!("cannot start the client: {e}"))?;

@@ -17,7 +17,7 @@ mod measure;
 mod report;
 
 pub use args::Args;
-pub use echo::echo_report;
+pub use echo::{burn, echo_report, http_report, idle_report, nap};
 pub use measure::{
     BLOCK_NAP, BLOCKERS, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOGS_PER_P, HogRun, LOCKERS, Lateness, Lcg,
     Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory, nth_prime, sieve_messages,

@@ -31,6 +31,8 @@ fn dispatch(args: &Args) -> Outcome {
         Some("shared") => shared(args),
         #[cfg(feature = "block")]
         Some("unmarked") if args.workload == "blocking" => block::blocking_unmarked(args),
+        #[cfg(feature = "net")]
+        Some("unmarked") if args.workload == "http_block" => net::http_block_unmarked(args),
         Some(_) => unknown(args),
     }
 }
@@ -90,6 +92,14 @@ fn plain(args: &Args) -> Outcome {
         "syscall_short" => block::syscall_short(args),
         #[cfg(feature = "net")]
         "tcp_echo" => net::tcp_echo(args),
+        #[cfg(feature = "net")]
+        "http_hello" => net::http_hello(args),
+        #[cfg(feature = "net")]
+        "http_cpu" => net::http_cpu(args),
+        #[cfg(feature = "net")]
+        "http_block" => net::http_block(args),
+        #[cfg(feature = "net")]
+        "http_idle" => net::http_idle(args),
         #[cfg(feature = "time")]
         "fairness" => time::fairness(args),
         _ => unknown(args),

@@ -3,6 +3,7 @@
 mod block;
 mod chan;
 mod core;
+mod net;
 
 use compare_common::{Args, Outcome, unknown};
 use may::coroutine::JoinHandle;
@@ -37,6 +38,7 @@ fn dispatch(args: &Args) -> Outcome {
         "ring" => chan::ring(args),
         "blocking" => block::blocking(args),
         "syscall_short" => block::syscall_short(args),
+        "http_hello" => net::http_hello(args),
         "hog" | "hog_first" | "fairness" => {
             Err("may does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
                 .into())

@@ -41,6 +41,11 @@ fn dispatch(args: &Args) -> Outcome {
         "ring" => chan::ring(args),
         "blocking" => block::blocking(args),
         "tcp_echo" => net::tcp_echo(args),
+        "http_hello" => net::http_hello(args),
+        "http_cpu" => net::http_cpu(args),
+        "http_block" if args.variant.as_deref() == Some("naive") => net::http_block_naive(args),
+        "http_block" => net::http_block(args),
+        "http_idle" => net::http_idle(args),
         "syscall_short" => block::syscall_short(args),
         "hog" | "hog_first" | "fairness" => {
             Err("Tokio does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
