@@ -29,8 +29,8 @@ mod array;
 mod array_select;
 mod at;
 mod block;
-mod counter;
-mod engine;
+pub(crate) mod counter;
+pub(crate) mod engine;
 mod errors;
 pub(crate) mod handle;
 #[doc(hidden)]

@@ -142,7 +142,8 @@ impl<T> JoinInner<T> {
     pub(super) fn join(self) -> Outcome<T> {
         let waiter = Waiter::current();
         if !self.packet.join.is_done() && self.packet.join.wait(waiter.to_word()) {
-            park(WaitReason::Join, std::ptr::from_ref(&*self.packet) as usize);
+            // By its info the goroutine that is waited for can be found.
+            park(WaitReason::Join, std::ptr::from_ref(&self.packet.info) as usize);
         }
         // SAFETY: the goroutine has finished, so the result is stored and ours.
         match unsafe { (*self.packet.result.get()).take() } {

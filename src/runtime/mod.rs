@@ -2,6 +2,7 @@
 
 mod config;
 mod dump;
+mod leaked;
 mod platform;
 mod stats;
 
@@ -10,6 +11,7 @@ use crate::timer::service_goroutines;
 
 pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
+pub use leaked::leaked;
 pub use platform::{Platform, platform};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 
