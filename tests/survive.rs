@@ -488,3 +488,48 @@ fn odd_arguments_have_a_meaning() {
     gort::spawn(move || USES.set(Some(Uses(sender)))).join().unwrap();
     assert_eq!(receiver.iter().collect::<Vec<_>>(), [3, 3]);
 }
+
+#[test]
+fn who_is_next_runs_although_its_starter_computes_or_blocks() {
+    for procs in [1, 2] {
+        let _procs = Procs::set(procs);
+        gort::run(|| {
+            for _ in 0..amount(5, 100) {
+                let ran = Arc::new(AtomicBool::new(false));
+                let flag = ran.clone();
+                let next = gort::spawn(move || flag.store(true, Ordering::Relaxed));
+                spin_until("the next one ran", || ran.load(Ordering::Relaxed));
+                next.join().unwrap();
+                let (mut reader, mut writer) = std::io::pipe().unwrap();
+                let next = gort::spawn(move || writer.write_all(&[1]).unwrap());
+                // Unmarked.
+                assert_eq!(reader.read(&mut [0]).unwrap(), 1);
+                next.join().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn loops_without_a_frame_are_preempted() {
+    fn spin(stop: &AtomicBool) {
+        // SAFETY: reads the flag again and again, and touches nothing else.
+        unsafe {
+            std::arch::asm!("2:", "cmp byte ptr [{stop}], 0", "je 2b", stop = in(reg) stop.as_ptr(), options(nostack, readonly));
+        }
+    }
+    let _procs = Procs::set(1);
+    gort::run(|| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let loops: Vec<_> = (0..2)
+            .map(|_| {
+                let stop = stop.clone();
+                gort::spawn(move || spin(&stop))
+            })
+            .collect();
+        // With one processor we come back only if the loops are stopped.
+        (0..amount(5, 100)).for_each(|_| gort::yield_now());
+        stop.store(true, Ordering::Relaxed);
+        loops.into_iter().for_each(|one| one.join().unwrap());
+    });
+}

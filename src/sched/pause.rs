@@ -96,7 +96,10 @@ pub(crate) struct Stopped(());
 
 /// Stops all threads but the caller's, which is not a goroutine. `None`: one of them cannot be stopped. One caller at a time.
 pub(crate) fn stop() -> Option<Stopped> {
-    if !preempt::can_signal() {
+    let own = thread::tid();
+    let mut possible = preempt::can_signal();
+    let listed = inspect::threads(|tid| possible &= tid == own || may_be_interrupted(tid));
+    if !possible || !listed {
         return None;
     }
     STOPPED.clear();
@@ -104,7 +107,6 @@ pub(crate) fn stop() -> Option<Stopped> {
     CAME.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Release);
     let stopped = Stopped(());
-    let own = thread::tid();
     let start = Instant::now();
     let mut complete = 0;
     // All have stopped if every thread of a list had done so before the list was made.
@@ -123,7 +125,7 @@ pub(crate) fn stop() -> Option<Stopped> {
                 }
             }
         });
-        if !listed || start.elapsed() > PATIENCE || (refused && start.elapsed() > PATIENCE / 10) {
+        if !listed || start.elapsed() > PATIENCE || (refused && start.elapsed() > PATIENCE / 50) {
             return None;
         }
         complete = if missing { 0 } else { complete + 1 };
