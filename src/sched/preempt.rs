@@ -125,7 +125,7 @@ fn stop_here(m: &'static M) {
     if let Some(g) = m.current()
         && (m.p().is_some() || !g.blocking.get())
     {
-        if m.p().is_none() {
+        if !m.has_p() {
             // sysmon may be about to give it back.
             m.detaching.lock();
             m.detaching.unlock();
