@@ -10,7 +10,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
-use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
+use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::context::ambient;
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
@@ -104,7 +104,7 @@ impl Alarm {
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
         let _unlimited = deadline.is_none().then(ambient::suspend);
-        let parker = Parker::new(WaitReason::ChanReceive, ptr::from_ref(self) as usize, deadline);
+        let parker = Parker::new(WaitReason::ChanReceive, ELSEWHERE, deadline);
         loop {
             let mut state = self.state.lock();
             let now = clock::now();

@@ -56,7 +56,7 @@ impl<T> Array<T> {
         Array { ring: Ring::new(capacity), state: Lock::new(state) }
     }
 
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 

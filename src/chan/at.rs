@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
-use crate::chan::waitq::sleep_until;
+use crate::chan::waitq::{ELSEWHERE, sleep_until};
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
 use crate::time::clock;
@@ -38,7 +38,7 @@ impl At {
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
         let _unlimited = deadline.is_none().then(ambient::suspend);
-        let object = std::ptr::from_ref(self) as usize;
+        let object = ELSEWHERE;
         if !self.is_received() {
             let now = clock::now();
             if now < self.when {

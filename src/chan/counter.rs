@@ -1,29 +1,51 @@
 //! The life of a channel: two counted sides and one allocation.
 //!
 //! When the last handle of a side goes, that side is disconnected. The side that goes last frees the channel.
+//!
+//! Every handle is the address of that allocation: the search for leaks (`sched/leak.rs`) relies on it.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::process::abort;
 
-use crate::atomic::{AtomicUsize, Ordering};
+use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// More handles than this cannot be counted safely; a program that leaks them in a loop is stopped.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
+#[repr(C)]
 struct Counter<C> {
     senders: AtomicUsize,
     receivers: AtomicUsize,
     /// How many sides are gone: 0, 1 or 2.
-    gone: AtomicUsize,
+    gone: AtomicU32,
+    /// The size of `channel`, which follows at once: see [`allocation`].
+    bytes: u32,
     channel: C,
+}
+
+/// What comes before the channel.
+const HEAD: usize = size_of::<Counter<()>>();
+
+/// The addresses of the allocation that has its channel at `channel`.
+///
+/// # Safety
+/// There is a channel made by [`new`].
+pub(crate) unsafe fn allocation(channel: usize) -> Range<usize> {
+    // SAFETY: the caller's promise; `new` checks that this is where the size is.
+    let bytes = unsafe { *((channel - size_of::<u32>()) as *const u32) };
+    channel - HEAD..channel + bytes as usize
 }
 
 /// A channel with one handle on each side.
 pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
+    const {
+        assert!(std::mem::offset_of!(Counter<C>, channel) == HEAD && size_of::<C>() <= u32::MAX as usize);
+    }
     let counter = Box::into_raw(Box::new(Counter {
         senders: AtomicUsize::new(1),
         receivers: AtomicUsize::new(1),
-        gone: AtomicUsize::new(0),
+        gone: AtomicU32::new(0),
+        bytes: size_of::<C>() as u32,
         channel,
     }));
     (SenderSide { counter }, ReceiverSide { counter })

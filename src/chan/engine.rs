@@ -21,7 +21,7 @@ use crate::chan::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait};
+use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait};
 use crate::time::clock;
 
 /// The claim of a select that starts again.
@@ -88,6 +88,18 @@ impl Patience {
     }
 }
 
+/// The channels of a select that waits, as [`Handle::object`] says.
+///
+/// # Safety
+/// A goroutine waits there, and nothing changes meanwhile.
+pub(crate) unsafe fn objects(place: &Place) -> impl Iterator<Item = Option<usize>> {
+    // SAFETY: `wait`, which is still there, passed the addresses of its list and of its nodes.
+    let (ops, first) = unsafe { (*(place.object as *const &[Op<'_>]), &*(place.node as *const Node)) };
+    // SAFETY: the nodes of a select have a Wait in common, which is alive.
+    let unclaimed = unsafe { (*first.wait()).claim() == UNCLAIMED };
+    ops.iter().map(move |op| op.handle.object().filter(|_| unclaimed))
+}
+
 /// Memory for the nodes of a select that waits.
 pub(crate) enum Nodes<'a> {
     /// Enough for all operations.
@@ -151,7 +163,7 @@ pub(crate) unsafe fn select(
             Patience::Until(_) | Patience::Forever => {}
         }
         // SAFETY: the caller's.
-        match unsafe { wait(ops, shared, &mut nodes, patience.deadline(), Kind::Op) } {
+        match unsafe { wait(ops, order, shared, &mut nodes, patience.deadline(), Kind::Op) } {
             Some((_, Outcome::Retry)) | None => {}
             Some(found) => return Some(found),
         }
@@ -182,7 +194,7 @@ pub(crate) fn ready(
             return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
         // SAFETY: who only watches gets no message.
-        match unsafe { wait(ops, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) } {
+        match unsafe { wait(ops, order, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) } {
             // A timer was set to another time.
             Some((_, Outcome::Retry)) | None => {}
             Some((place, _)) => return Some(place),
@@ -219,13 +231,15 @@ fn first_ready(
     None
 }
 
-/// Queues all operations and parks. `None` if the time is over or an operation became ready meanwhile.
+/// Queues all operations, in the order in which they were tried, and parks: of two that wait at one channel the first
+/// is served. `None` if the time is over or an operation became ready meanwhile.
 ///
 /// # Safety
 /// If `kind` is `Op`, the slots of receives have room for their messages.
 #[cold]
 unsafe fn wait(
     ops: &[Op<'_>],
+    order: &Order,
     shared: *mut u8,
     nodes: &mut Nodes<'_>,
     deadline: Option<Instant>,
@@ -244,7 +258,8 @@ unsafe fn wait(
     let mut queued = 0;
     let mut claim = UNCLAIMED;
     let mut wake_by = deadline;
-    for (place, op) in ops.iter().enumerate() {
+    for place in order.iter().map(|&place| place as usize) {
+        let op = &ops[place];
         // SAFETY: the node is ours until it is queued; it lives until it is taken out below, and the wait too.
         let waits = unsafe {
             node(place).write(Node::shared(&wait, FIRST_FREE_CLAIM + place, op.slot.or(shared)));
@@ -268,12 +283,13 @@ unsafe fn wait(
         // The deadline of an operation is no timeout.
         let _unlimited = deadline.is_none().then(ambient::suspend);
         // If somebody has claimed the wait already, this returns with its wake-up.
-        claim = ambient::park_until(&wait, reason, nodes as usize, wake_by);
+        let place = Place { object: ptr::from_ref(&ops) as usize, node: nodes as usize };
+        claim = ambient::park_until(&wait, reason, place.address(), wake_by);
     }
-    for (place, op) in ops[..queued].iter().enumerate() {
+    for place in order[..queued].iter().map(|&place| place as usize) {
         if claim != FIRST_FREE_CLAIM + place {
             // SAFETY: queued above, and alive.
-            unsafe { op.handle.dequeue(node(place), kind) };
+            unsafe { ops[place].handle.dequeue(node(place), kind) };
         }
     }
     if claim == AGAIN || claim == TIMED_OUT {

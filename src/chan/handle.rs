@@ -18,6 +18,12 @@ pub(crate) trait Handle {
     /// Would the operation be ready now?
     fn is_ready(&self) -> bool;
 
+    /// The address of the channel, if only its handles can make the operation ready; 0 if nothing can; `None` if
+    /// something else can, a timer for example.
+    fn object(&self) -> Option<usize> {
+        None
+    }
+
     /// When the operation becomes ready by itself, at the latest.
     fn deadline(&self) -> Option<Instant>;
 

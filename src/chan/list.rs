@@ -117,7 +117,7 @@ impl<T> List<T> {
         }
     }
 
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 

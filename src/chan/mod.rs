@@ -30,8 +30,8 @@ mod array_select;
 mod asyncs;
 mod at;
 mod block;
-mod counter;
-mod engine;
+pub(crate) mod counter;
+pub(crate) mod engine;
 mod errors;
 pub(crate) mod handle;
 #[doc(hidden)]

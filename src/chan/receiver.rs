@@ -280,6 +280,16 @@ unsafe fn deliver(result: Result<Instant, TryRecvError>, slot: *mut u8) -> Outco
 }
 
 impl<T> Handle for Receiver<T> {
+    fn object(&self) -> Option<usize> {
+        match &self.flavor {
+            Flavor::Array(chan) => Some(chan.address()),
+            Flavor::List(chan) => Some(chan.address()),
+            Flavor::Zero(chan) => Some(chan.address()),
+            Flavor::Never => Some(0),
+            Flavor::At(_) | Flavor::Tick(_) | Flavor::Alarm(_) => None,
+        }
+    }
+
     unsafe fn attempt(&self, slot: *mut u8) -> Outcome {
         // SAFETY: the slot has room for a message, which is an instant in the flavors of those.
         unsafe {

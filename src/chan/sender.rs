@@ -259,6 +259,14 @@ impl<T> Sender<T> {
 }
 
 impl<T> Handle for Sender<T> {
+    fn object(&self) -> Option<usize> {
+        Some(match &self.flavor {
+            Flavor::Array(chan) => chan.address(),
+            Flavor::List(chan) => chan.address(),
+            Flavor::Zero(chan) => chan.address(),
+        })
+    }
+
     unsafe fn attempt(&self, _slot: *mut u8) -> Outcome {
         match &self.flavor {
             Flavor::Array(chan) => chan.try_reserve(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::atomic::{AtomicU64, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
-use crate::chan::waitq::sleep_until;
+use crate::chan::waitq::{ELSEWHERE, sleep_until};
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
 use crate::time::clock;
@@ -61,7 +61,7 @@ impl Tick {
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
         let _unlimited = deadline.is_none().then(ambient::suspend);
-        let object = std::ptr::from_ref(self) as usize;
+        let object = ELSEWHERE;
         loop {
             let due = self.next.load(Ordering::Relaxed);
             let Some(instant) = self.at(due) else {

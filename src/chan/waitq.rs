@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait, Waiter, park};
+use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait, Waiter, park};
 use crate::time::clock;
 
 /// What became of an operation that waited, or of a case of a select that was tried.
@@ -92,6 +92,15 @@ impl Node {
         self.wait
     }
 
+    /// Is the node in a queue, and nobody has claimed it?
+    ///
+    /// # Safety
+    /// The node is alive, and nobody changes it meanwhile.
+    pub(crate) unsafe fn waits(&self) -> bool {
+        // SAFETY: a linked node's Wait is alive (N2).
+        self.linked && unsafe { self.is_claimable() }
+    }
+
     /// Could the node be claimed now?
     ///
     /// # Safety
@@ -116,6 +125,9 @@ pub(crate) unsafe fn finish(node: NonNull<Node>, outcome: Outcome) -> Waiter {
         (*node.as_ptr()).waiter
     }
 }
+
+/// What a goroutine waits for if others than the handles of a channel can end the wait: a timer, a select.
+pub(crate) const ELSEWHERE: usize = 1;
 
 /// Nodes in the order of their arrival.
 pub(crate) struct Queue {
@@ -377,7 +389,8 @@ impl Parker {
         let mut node = Node::plain(self.waiter, slot);
         let node = &raw mut node;
         publish(node);
-        park(self.reason, self.object);
+        let place = Place { object: self.object, node: node as usize };
+        park(self.reason, place.address());
         // SAFETY: the claimer wrote the outcome before its `ready`, and does not touch the node any more.
         unsafe { (*node).outcome }
     }
@@ -393,7 +406,8 @@ impl Parker {
         let mut node = Node::shared(&wait, FIRST_FREE_CLAIM, slot);
         let node = &raw mut node;
         publish(node);
-        if ambient::park_until(&wait, self.reason, self.object, self.deadline) == TIMED_OUT {
+        let place = Place { object: self.object, node: node as usize };
+        if ambient::park_until(&wait, self.reason, place.address(), self.deadline) == TIMED_OUT {
             retract(node);
             return Outcome::Pending;
         }

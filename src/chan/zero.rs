@@ -17,7 +17,7 @@ use std::ptr::{self, NonNull};
 use std::time::Instant;
 
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes, finish};
+use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{Waiter, park};
@@ -40,7 +40,7 @@ impl<T> Zero<T> {
         Zero { state: Lock::new(state), _messages: PhantomData }
     }
 
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 
@@ -187,7 +187,7 @@ impl<T> Zero<T> {
         // SAFETY: the node is claimed.
         let waiter = unsafe { finish(sender, Outcome::Peer(own)) };
         waiter.ready();
-        park(WaitReason::ChanReceive, self.address());
+        park(WaitReason::ChanReceive, ELSEWHERE);
         // SAFETY: written before the `ready` that ended our wait.
         unsafe { (*own.as_ptr()).outcome }
     }

@@ -148,7 +148,8 @@ impl<T> JoinInner<T> {
         if !self.packet.join.is_done()
             && (self.packet.join.wait(waiter.to_word()) || self.wait_instead(waiter.to_word()))
         {
-            park(WaitReason::Join, std::ptr::from_ref(&*self.packet) as usize);
+            // By its info the goroutine that is waited for can be found.
+            park(WaitReason::Join, std::ptr::from_ref(&self.packet.info) as usize);
         }
         self.take()
     }

@@ -18,7 +18,7 @@ use crate::sched::status::Status;
 ///         /home/me/server/src/main.rs:48
 /// created by goroutine 1 at src/main.rs:31:9
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Dump {
     goroutines: Vec<GoroutineTrace>,
 }
@@ -54,6 +54,11 @@ pub fn dump() -> Dump {
 impl Dump {
     pub(crate) fn take(last_words: bool) -> Dump {
         Dump { goroutines: snapshot::all(last_words).into_iter().map(GoroutineTrace).collect() }
+    }
+
+    /// Leaves out the others.
+    pub(super) fn keep(&mut self, f: impl Fn(&GoroutineTrace) -> bool) {
+        self.goroutines.retain(f);
     }
 
     /// The goroutines: the one that made the dump first, the others by id.

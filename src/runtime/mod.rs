@@ -2,6 +2,7 @@
 
 mod config;
 mod dump;
+mod leaked;
 mod platform;
 mod processors;
 mod stats;
@@ -11,6 +12,7 @@ use crate::timer::service_goroutines;
 
 pub use config::{AlreadyStarted, Config, OnDeadlock};
 pub use dump::{Dump, GoroutineTrace, dump};
+pub use leaked::leaked;
 pub use platform::{Finding, Grade, Platform, platform};
 pub use processors::{Processor, ProcessorState, processors};
 pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};

@@ -62,6 +62,10 @@ pub(crate) fn register_own_thread(index: usize) {
     OWN_THREADS[index].store(thread::tid(), Ordering::Relaxed);
 }
 
+pub(crate) fn is_own_thread(tid: u32) -> bool {
+    OWN_THREADS.iter().any(|own| own.load(Ordering::Relaxed) == tid)
+}
+
 /// Every P is idle: asks for a check, unless something will surely happen later.
 pub(crate) fn request() {
     if ENABLED.load(Ordering::Relaxed) && timer::earliest() == NEVER {

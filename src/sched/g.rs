@@ -58,6 +58,9 @@ impl Switch {
     }
 }
 
+/// With a wait reason: see [`G::set_wait`].
+const TIMED: u8 = 0x80;
+
 /// What is said about a goroutine in reports; lives in the join packet.
 #[derive(Debug)]
 pub(crate) struct Info {
@@ -161,8 +164,9 @@ impl G {
         1 << (self.slot.load(Ordering::Relaxed) & SLOT_BITS)
     }
 
-    pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, pass: u64) {
-        self.wait_reason.store(reason as u8, Ordering::Relaxed);
+    /// `timed`: a timer may end the wait.
+    pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, pass: u64, timed: bool) {
+        self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);
         self.wait_object.store(object, Ordering::Relaxed);
         self.parked_at.store(pass, Ordering::Relaxed);
     }
@@ -205,7 +209,12 @@ impl G {
     }
 
     pub(crate) fn wait_reason(&self) -> WaitReason {
-        WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed))
+        WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !TIMED)
+    }
+
+    /// Whether a timer may end its wait.
+    pub(crate) fn wait_is_timed(&self) -> bool {
+        self.wait_reason.load(Ordering::Relaxed) & TIMED != 0
     }
 }
 

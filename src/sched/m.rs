@@ -60,6 +60,9 @@ pub(crate) struct M {
     next_made: Cell<Option<&'static M>>,
 }
 
+/// In `M::p`: sysmon is about to take the P away.
+const LEAVING: usize = 1;
+
 /// A count that only the M's own thread changes, and that sysmon reads.
 pub(crate) struct Depth(AtomicU32);
 
@@ -113,7 +116,14 @@ impl M {
     #[inline]
     pub(crate) fn p(&self) -> Option<&'static P> {
         // SAFETY: Ps are never freed.
-        unsafe { self.p.load(Ordering::Relaxed).as_ref() }
+        unsafe { self.p.load(Ordering::Relaxed).map_addr(|address| address & !LEAVING).as_ref() }
+    }
+
+    /// Whether it has a P that nobody is about to take away: the first question inside the runtime (`detach.rs`).
+    #[inline]
+    pub(crate) fn has_p(&self) -> bool {
+        let p = self.p.load(Ordering::Relaxed);
+        !p.is_null() && p.addr() & LEAVING == 0
     }
 
     #[inline]
@@ -124,10 +134,19 @@ impl M {
         self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
     }
 
-    /// For sysmon: takes `p` away if the M has it.
-    pub(crate) fn take_p_if(&self, p: &'static P) -> bool {
+    /// For sysmon: begins to take `p` away, if the M has it.
+    pub(crate) fn begin_detach(&self, p: &'static P) -> bool {
         let p = ptr::from_ref(p).cast_mut();
-        self.p.compare_exchange(p, ptr::null_mut(), Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        let leaving = p.map_addr(|address| address | LEAVING);
+        self.p.compare_exchange(p, leaving, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the P away after all, or leaves it. False: it stays, or the M's own thread has disposed of it meanwhile.
+    pub(crate) fn end_detach(&self, p: &'static P, take: bool) -> bool {
+        let p = ptr::from_ref(p).cast_mut();
+        let leaving = p.map_addr(|address| address | LEAVING);
+        let after = if take { ptr::null_mut() } else { p };
+        self.p.compare_exchange(leaving, after, Ordering::SeqCst, Ordering::Relaxed).is_ok() && take
     }
 
     /// The goroutine that runs on it.

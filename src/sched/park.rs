@@ -15,11 +15,16 @@ use crate::timer::{self, Fire, NEVER, Timer};
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
 #[inline]
 pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
+    stop(g, reason, object, false);
+}
+
+#[inline]
+fn stop(g: &'static G, reason: WaitReason, object: usize, timed: bool) {
     let section = section::enter_outermost(g);
     if g.park.take_notification() {
         return;
     }
-    g.set_wait(reason, object, trim::PASS.load(Ordering::Relaxed));
+    g.set_wait(reason, object, trim::PASS.load(Ordering::Relaxed), timed);
     section.switch(Switch::Park);
 }
 
@@ -55,7 +60,7 @@ pub(crate) unsafe fn park_with_timer(
     // SAFETY: the timer stays in place until `stop` has returned.
     unsafe { timer::start(&section, timer, when) };
     drop(section);
-    park_goroutine(g, reason, object);
+    stop(g, reason, object, true);
     let section = section::enter_as(g);
     timer::stop(timer);
     drop(section);

@@ -17,13 +17,13 @@ use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
-use super::{ask, global, steward, wake};
+use super::{ask, global, pause, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
 use crate::sys::thread;
 
 /// The signal. Harmless by default, and hardly used; what is not ours is passed on.
-const SIGNAL: i32 = libc::SIGURG;
+pub(crate) const SIGNAL: i32 = libc::SIGURG;
 
 /// As many goroutines may be stopped in a handler at once.
 pub(crate) static MAX_PREEMPTED: AtomicU32 = AtomicU32::new(256);
@@ -81,12 +81,22 @@ pub(crate) fn send_question(m: &'static M, even_asleep: bool) -> bool {
     signal::send(m.tid(), SIGNAL, OURS)
 }
 
+/// Sees to it that our handler gets the signals. False: signals are not to be used.
+pub(crate) fn can_signal() -> bool {
+    if !ENABLED.load(Ordering::Relaxed) {
+        return false;
+    }
+    signal::install(SIGNAL, on_signal, &PREVIOUS);
+    true
+}
+
 /// The value of our signals: anybody else's are passed on.
-const OURS: usize = 0x676f_7274;
+pub(crate) const OURS: usize = 0x676f_7274;
 
 /// What is to be done does not depend on the signal's value: of several signals that come before the first is handled the
 /// kernel keeps one, and it may be anybody's.
 extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    pause::wait_if_asked(context);
     let tid = thread::tid();
     if let Some(m) = m::all().find(|m| m.tid() == tid && m.alive.load(Ordering::Relaxed)) {
         ask::answer(m, context);
@@ -115,7 +125,7 @@ fn stop_here(m: &'static M) {
     if let Some(g) = m.current()
         && (m.p().is_some() || !g.blocking.get())
     {
-        if m.p().is_none() {
+        if !m.has_p() {
             // sysmon may be about to give it back.
             m.detaching.lock();
             m.detaching.unlock();

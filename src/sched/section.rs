@@ -148,7 +148,7 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
     // A handler on this thread sees the count before anything that follows.
     compiler_fence(Ordering::SeqCst);
     let section = Section { g, _not_send: PhantomData };
-    if m.p().is_none() {
+    if !m.has_p() {
         section.wait_for_p();
     }
     section
@@ -163,7 +163,7 @@ pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
     m.in_runtime.set(1);
     compiler_fence(Ordering::SeqCst);
     let outermost = Outermost(ManuallyDrop::new(Section { g, _not_send: PhantomData }));
-    if m.p().is_none() {
+    if !m.has_p() {
         outermost.0.wait_for_p();
     }
     outermost

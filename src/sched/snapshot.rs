@@ -31,6 +31,7 @@ use super::reason::WaitReason;
 use super::runq::BATCH;
 use super::status::Status;
 use super::unwind::{self, Frames};
+use super::waiter::Place;
 use super::{ask, context, p, readers, section, syscall, wake};
 use crate::stack::slab;
 use crate::sync::holder::StackPage;
@@ -245,8 +246,12 @@ fn look_at_parked(g: &'static G, collection: &mut Collection) {
         raw.take_name();
         raw.take_frames();
         raw.holders = match reason {
-            WaitReason::Mutex => RawMutex::holder_of(object).map_or(Holders::Nobody, Holders::Writer),
-            WaitReason::RwLockRead | WaitReason::RwLockWrite => RawRwLock::holders_of(object),
+            WaitReason::Mutex => {
+                RawMutex::holder_of(Place::at(object).object).map_or(Holders::Nobody, Holders::Writer)
+            }
+            WaitReason::RwLockRead | WaitReason::RwLockWrite => {
+                RawRwLock::holders_of(Place::at(object).object)
+            }
             _ => Holders::Nobody,
         };
     }

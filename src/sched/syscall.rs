@@ -67,7 +67,7 @@ impl Drop for Exit {
         m.in_runtime.set(1);
         let section = Section::resume(g);
         // The call may have used the runtime inside, and got a P then.
-        if m.p().is_none() && !take_p_back(m) {
+        if !m.has_p() && !take_p_back(m) {
             section.switch(Switch::NeedP);
         }
         g.m().syscall_p.set(None);

@@ -240,6 +240,29 @@ pub(crate) fn park_thread_until(deadline: Option<Instant>) -> bool {
     foreign::own().note.wait_until(deadline)
 }
 
+/// What a goroutine waits for, on its stack: the object of a [`park`] that the search for leaks understands.
+#[repr(C)]
+pub(crate) struct Place {
+    /// The address of the channel or the lock.
+    pub(crate) object: usize,
+    /// The address of the node in its queue; of what type depends on the reason.
+    pub(crate) node: usize,
+}
+
+impl Place {
+    /// As the object of a [`park`].
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    /// # Safety
+    /// A goroutine is parked with that object, and is not readied meanwhile.
+    pub(crate) unsafe fn at<'a>(address: usize) -> &'a Place {
+        // SAFETY: the caller's promise: it is still on that stack.
+        unsafe { &*(address as *const Place) }
+    }
+}
+
 /// The claim of a wait that nobody has ended yet.
 pub(crate) const UNCLAIMED: usize = 0;
 /// The claim of a deadline.

@@ -6,6 +6,7 @@
 //! and reports no false errors.
 
 use std::io;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -89,6 +90,17 @@ pub(crate) fn all_g(mut f: impl FnMut(&'static G) -> bool) -> bool {
         next = slab.older;
     }
     true
+}
+
+/// Calls `f` with the addresses of every slab.
+pub(crate) fn for_each_slab(mut f: impl FnMut(Range<usize>)) {
+    // Acquire as in `all_g`.
+    let mut next = NEWEST.load(Ordering::Acquire).cast_const();
+    // SAFETY: slabs are leaked.
+    while let Some(slab) = unsafe { next.as_ref() } {
+        f(slab.start..slab.start + slab.slots * slab.class.stride());
+        next = slab.older;
+    }
 }
 
 /// Where a slot's TLS block (its thread pointer) and its G are.

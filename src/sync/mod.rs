@@ -47,7 +47,7 @@ mod singleflight;
 mod slot;
 mod spin;
 mod wait_group;
-mod waitq;
+pub(crate) mod waitq;
 
 pub use self::barrier::{Barrier, BarrierWaitResult};
 pub use self::condvar::{Condvar, WaitTimeoutResult};

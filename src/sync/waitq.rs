@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{FIRST_FREE_CLAIM, UNCLAIMED, Wait};
+use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, UNCLAIMED, Wait};
 
 /// A waker's claim: the waiter has got what it asked for.
 pub(super) const GRANTED: usize = FIRST_FREE_CLAIM;
@@ -33,7 +33,7 @@ pub(super) const RETRY: usize = FIRST_FREE_CLAIM + 1;
 pub(super) const NOTIFIED: usize = FIRST_FREE_CLAIM + 2;
 
 /// One waiter in a queue.
-pub(super) struct Node {
+pub(crate) struct Node {
     pub(super) wait: Wait,
     /// Null while the node is in no queue.
     next: Cell<*const Node>,
@@ -52,9 +52,15 @@ impl Node {
     /// or another one, which means that the wait was given up and that the caller must take the queue's lock
     /// and `remove` the node.
     pub(super) fn park(&self, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
-        let claim = ambient::park_until(&self.wait, reason, object, deadline);
+        let place = Place { object, node: ptr::from_ref(self) as usize };
+        let claim = ambient::park_until(&self.wait, reason, place.address(), deadline);
         debug_assert_ne!(claim, UNCLAIMED);
         claim
+    }
+
+    /// Whether it is in a queue, and nobody has claimed it.
+    pub(crate) fn waits(&self) -> bool {
+        self.is_linked() && self.wait.claim() == UNCLAIMED
     }
 
     fn is_linked(&self) -> bool {

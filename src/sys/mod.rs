@@ -16,6 +16,7 @@ pub(crate) mod facts;
 mod fake;
 pub(crate) mod fd;
 pub(crate) mod futex;
+pub(crate) mod inspect;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod process;

@@ -193,39 +193,73 @@ impl Drop for SignalStack {
 /// # Safety
 /// `context` is what the kernel passed to the handler that calls.
 pub(crate) unsafe fn restart_call(context: *mut c_void) {
-    /// Calls that only wait, or have done nothing yet when they fail so. Not those that wait for signals.
-    const RESTARTABLE: [libc::c_long; 15] = [
-        libc::SYS_poll,
-        libc::SYS_select,
-        libc::SYS_pselect6,
-        libc::SYS_epoll_wait,
-        libc::SYS_nanosleep,
-        libc::SYS_clock_nanosleep,
-        libc::SYS_futex,
-        libc::SYS_semtimedop,
-        libc::SYS_recvfrom,
-        libc::SYS_recvmsg,
-        libc::SYS_sendto,
-        libc::SYS_sendmsg,
-        libc::SYS_accept,
-        libc::SYS_accept4,
-        libc::SYS_read,
-    ];
-    const MOV_EAX: u8 = 0xb8;
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     // SAFETY: the caller's promise.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let (result, address) = (registers[libc::REG_RAX as usize], registers[libc::REG_RIP as usize] as usize);
-    if result != -i64::from(libc::EINTR) || address % memory::PAGE < 7 {
+    if result != -i64::from(libc::EINTR) {
         return;
     }
-    // SAFETY: the bytes before the next instruction, on the same page.
-    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
-    let number = i64::from(u32::from_le_bytes([a, b, c, d]));
-    if opcode == MOV_EAX && rest == SYSCALL && RESTARTABLE.contains(&number) {
+    // SAFETY: it has just been executed.
+    if let Some(number) = unsafe { call_before(address) }
+        && RESTARTABLE.contains(&number)
+    {
         registers[libc::REG_RAX as usize] = number;
         registers[libc::REG_RIP as usize] -= 2;
     }
+}
+
+/// Calls that only wait, or have done nothing yet when they fail with EINTR. Not those that wait for signals.
+const RESTARTABLE: [libc::c_long; 15] = [
+    libc::SYS_poll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_wait,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_futex,
+    libc::SYS_semtimedop,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_read,
+];
+
+/// The system call that the code before `address` made, if it says so: `mov eax, number; syscall`.
+///
+/// # Safety
+/// There is code, which ends at `address`.
+unsafe fn call_before(address: usize) -> Option<libc::c_long> {
+    const MOV_EAX: u8 = 0xb8;
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    if address % memory::PAGE < 7 {
+        return None;
+    }
+    // SAFETY: the bytes before the address, on the same page.
+    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
+    let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
+    (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
+}
+
+/// Whether the system call `number`, in which a thread of this process waits and which ends at `address`, goes on after a
+/// signal of ours: the kernel begins it again, or [`restart_call`] does. A futex may end at any time for any reason; all its
+/// users look again.
+pub(crate) fn is_restarted(number: libc::c_long, address: usize) -> bool {
+    const BY_THE_KERNEL: [libc::c_long; 8] = [
+        libc::SYS_futex,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_readv,
+        libc::SYS_wait4,
+        libc::SYS_waitid,
+        libc::SYS_flock,
+        libc::SYS_openat,
+    ];
+    // SAFETY: a thread will go on there, so there is code.
+    BY_THE_KERNEL.contains(&number)
+        || (RESTARTABLE.contains(&number) && unsafe { call_before(address) } == Some(number))
 }
 
 /// Sends `signal` to the thread `tid` of this process, with a value that tells our signals from others'.

@@ -42,6 +42,19 @@ pub(crate) mod waiter {
         }
     }
 
+    /// As in gort.
+    #[allow(dead_code, reason = "for reports")]
+    pub(crate) struct Place {
+        pub(crate) object: usize,
+        pub(crate) node: usize,
+    }
+
+    impl Place {
+        pub(crate) fn address(&self) -> usize {
+            std::ptr::from_ref(self) as usize
+        }
+    }
+
     pub(crate) const UNCLAIMED: usize = 0;
     pub(crate) const TIMED_OUT: usize = 1;
     pub(crate) const FIRST_FREE_CLAIM: usize = 2;
@@ -54,6 +67,10 @@ pub(crate) mod waiter {
     impl Wait {
         pub(crate) fn new() -> Wait {
             Wait { claim: AtomicUsize::new(UNCLAIMED), waiter: Waiter::current() }
+        }
+
+        pub(crate) fn claim(&self) -> usize {
+            self.claim.load(Ordering::Acquire)
         }
 
         pub(crate) fn waiter(&self) -> Waiter {

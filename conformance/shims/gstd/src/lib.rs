@@ -1,13 +1,11 @@
-//! std with its threads replaced by goroutines.
+//! std with its threads replaced by goroutines and, in [`gort_sync`], its locks and channels by gort's.
 
 pub use std::*;
 
-/// `std::thread`, as far as the foreign tests use it.
 #[cfg(feature = "gort")]
-pub mod thread {
-    pub use gort::{current, scope, sleep, spawn, yield_now, Builder, JoinHandle, Scope, ScopedJoinHandle};
-    pub use std::thread::{panicking, AccessError, LocalKey, Result};
-}
+pub mod gort_sync;
+#[cfg(feature = "gort")]
+pub mod thread;
 
 /// Runs the body of a test where it belongs.
 pub fn run_test(body: fn()) {

@@ -77,3 +77,15 @@ impl Wait {
         self.claim()
     }
 }
+
+/// As in gort.
+pub(crate) struct Place {
+    pub(crate) object: usize,
+    pub(crate) node: usize,
+}
+
+impl Place {
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+}
