@@ -221,7 +221,8 @@ impl<T> Owner<'_, T> {
     pub(crate) fn is_short_without_next(&self) -> bool {
         let head = self.0.head.load(Ordering::Relaxed);
         let tail = self.0.tail.load(Ordering::Relaxed);
-        tail.wrapping_sub(head) <= LONG && self.0.runnext.load(Ordering::Relaxed).is_null()
+        let is_long = tail.wrapping_sub(head) > LONG;
+        !is_long && self.0.runnext.load(Ordering::Relaxed).is_null()
     }
 
     /// How many can be put without overflow.
