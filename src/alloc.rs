@@ -2,7 +2,10 @@
 //!
 //! To such an allocator every goroutine looks like a thread of its own, and it would give each a cache: 29 kB with
 //! jemalloc, 145 kB with mimalloc. [`OnThread`] runs the allocator on the OS thread's own thread-local storage
-//! instead. glibc's malloc does not need it (0.7 kB for each goroutine).
+//! instead. glibc's malloc does not need it (0.7 kB for each goroutine, and what it caches).
+//!
+//! What remains is the space of the allocator's own static thread-locals, which every goroutine has room for: 40 bytes
+//! with mimalloc, 2.6 kB with jemalloc.
 
 use std::alloc::{GlobalAlloc, Layout};
 

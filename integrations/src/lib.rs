@@ -1,1 +1,33 @@
-//! Nothing here: see the examples, which the tests run.
+//! What the examples share. The tests run them.
+
+/// Lets `n` goroutines allocate and free, and wait; returns how much memory each of them keeps, in bytes.
+pub fn bytes_of_parked(n: usize) -> usize {
+    let keep = |n: usize| {
+        gort::run(move || {
+            let gate = gort::chan::bounded::<()>(0);
+            let waiting = std::sync::Arc::new(gort::sync::WaitGroup::new());
+            for _ in 0..n {
+                waiting.add(1);
+                let (gate, waiting) = (gate.1.clone(), waiting.clone());
+                gort::spawn(move || {
+                    let used: Vec<Vec<u8>> = (4..12).map(|bits| vec![1; 1 << bits]).collect();
+                    drop(std::hint::black_box(used));
+                    waiting.done();
+                    gate.recv().unwrap_err();
+                });
+            }
+            waiting.wait();
+            resident()
+        })
+    };
+    // What the first ones need is not theirs alone.
+    let before = keep(100);
+    keep(n).saturating_sub(before) / n
+}
+
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc is mounted");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line of the kernel's");
+    let kilobytes = line.split_whitespace().nth(1).and_then(|number| number.parse::<usize>().ok());
+    kilobytes.expect("a number of the kernel's") * 1024
+}

@@ -1,0 +1,8 @@
+//! What a parked goroutine costs with the system's allocator: see `tests/allocators.rs`.
+
+#[global_allocator]
+static ALLOCATOR: std::alloc::System = std::alloc::System;
+
+fn main() {
+    println!("{}", gort_integrations::bytes_of_parked(20_000));
+}

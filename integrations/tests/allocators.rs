@@ -1,0 +1,32 @@
+//! `gort::alloc::OnThread`: with it mimalloc and jemalloc keep no caches for each goroutine, as glibc's malloc does, and
+//! without it everything still works.
+
+use std::process::Command;
+
+#[track_caller]
+fn bytes(allocator: &str) -> usize {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["run", "--quiet", "--example", allocator]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{allocator}: {}", String::from_utf8_lossy(&output.stderr));
+    let bytes = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    println!("{allocator}: {bytes} bytes for each parked goroutine");
+    bytes
+}
+
+/// Every goroutine has room for the program's static thread-locals, and jemalloc has 2.6 kB of them: a page more.
+const PAGE: usize = 4096;
+
+#[test]
+fn allocators_with_caches_for_threads_keep_none_for_goroutines() {
+    let system = bytes("allocator_system");
+    for (allocator, more) in [("allocator_mimalloc", 0), ("allocator_jemalloc", PAGE)] {
+        let other = bytes(allocator);
+        assert!(other <= system + more, "{allocator}: {other} bytes, the system's: {system}");
+    }
+    // This one may cost whatever it wants.
+    assert!(bytes("allocator_unwrapped") > 0);
+}
