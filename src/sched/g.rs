@@ -49,12 +49,14 @@ pub(crate) enum Switch {
     Preempt,
     /// It has ended.
     End,
+    /// It has ended, and nothing is to be done about it any more.
+    Gone,
 }
 
 impl Switch {
     #[inline]
     pub(crate) fn from_number(number: usize) -> Switch {
-        [Switch::Park, Switch::Yield, Switch::NeedP, Switch::Preempt, Switch::End][number]
+        [Switch::Park, Switch::Yield, Switch::NeedP, Switch::Preempt, Switch::End, Switch::Gone][number]
     }
 }
 

@@ -118,11 +118,15 @@ fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static
 /// The message of a goroutine that stops to the next one on the same M: see `finish_switch`.
 #[inline(always)]
 fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
-    const { assert!(align_of::<G>() > Switch::End as usize) };
+    const { assert!(align_of::<G>() > Switch::Gone as usize) };
+    if why == Switch::Gone {
+        return nobody_stopped(m);
+    }
     [ptr::from_ref(m) as usize, ptr::from_ref(g) as usize | why as usize]
 }
 
-/// The message of g0, which has finished already.
+/// The message of g0, which has finished already, and of a goroutine that has ended.
+#[inline(always)]
 fn nobody_stopped(m: &'static M) -> Message {
     [ptr::from_ref(m) as usize, 0]
 }
@@ -213,6 +217,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             state.push_returned(g);
         }
         Switch::End => return spawn::end(m, g),
+        Switch::Gone => {}
     }
     None
 }

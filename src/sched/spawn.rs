@@ -156,8 +156,24 @@ unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> 
         leave_tls(g);
     }
     let section = section::enter_as(g);
-    section.switch(Switch::End);
+    let done = end_in_place(g, section.p());
+    section.switch(if done { Switch::Gone } else { Switch::End });
     unreachable!("an ended goroutine was resumed")
+}
+
+/// [`end`], for most goroutines, while they still run on their stack: the P's own cache gives the slot to nobody before
+/// the switch, which is the next that its owner does. What is done here need not be done on the next goroutine's stack,
+/// where it would often be the first to touch a page.
+#[inline]
+fn end_in_place(g: &'static G, p: &'static P) -> bool {
+    if g.block_used.get() || g.lock_count.get() != 0 || g.bubble.get() != 0 || !cache::keeps(g) {
+        return false;
+    }
+    g.set_status(Status::Dead);
+    g.shrunk.set(false);
+    p.stats.ended.add(1);
+    cache::put(p, g);
+    true
 }
 
 /// Runs the destructors of the goroutine's thread-locals, if it has used any.

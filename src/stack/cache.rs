@@ -52,6 +52,12 @@ pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
     SHARED[class.index()].lock().pop_back()
 }
 
+/// Whether [`put`] gives that slot to the P's own list, and not to the others.
+#[inline]
+pub(crate) fn keeps(g: &G) -> bool {
+    SizeClass::of_slot(g.slot_size()).cached().is_some()
+}
+
 /// Keeps the slot of an ended goroutine. On g0 or in a section.
 #[inline]
 pub(crate) fn put(p: &'static P, g: &'static G) {
