@@ -200,13 +200,15 @@ impl Sysmon {
         let tick = p.tick.load(Ordering::Relaxed);
         let syscall_tick = p.syscall_tick.load(Ordering::Relaxed);
         let in_syscall = p.in_syscall.load(Ordering::Relaxed);
-        if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
-            *seen = Seen { tick, syscall_tick, since: now, sample: None };
-            return false;
-        }
-        let age = now - seen.since;
         let local = !p.runq.is_empty();
         let needed = local || (waiting.any && waiting.unattended) || p.retired.load(Ordering::Relaxed);
+        if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
+            *seen = Seen { tick, syscall_tick, since: now, sample: None };
+            // A call that sleeps already need not be given time.
+            let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
+            return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
+        }
+        let age = now - seen.since;
         if in_syscall {
             let retake = (needed && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
             return retake && p.take_from_syscall() && hand_off(p);
