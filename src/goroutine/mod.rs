@@ -27,7 +27,8 @@ pub use scope::{Scope, ScopedJoinHandle, scope};
 /// panic. A panic ends only this goroutine; [`JoinHandle::join`] returns the payload. Dropping the handle
 /// detaches the goroutine.
 ///
-/// Works from goroutines and from any OS thread; the first use starts the runtime.
+/// Works from goroutines and from any OS thread; the first use starts the runtime. As with threads, either of the two
+/// may go on first: usually it is the caller, and where many goroutines wait already it is the new one.
 ///
 /// # Panics
 /// If there is no memory for another stack. [`Builder::spawn`] returns an error instead.

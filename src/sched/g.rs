@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::futureword::FutureWord;
 use super::m::M;
@@ -51,12 +51,22 @@ pub(crate) enum Switch {
     End,
     /// It has ended, and nothing is to be done about it any more.
     Gone,
+    /// A goroutine that it has made runs first: see `first.rs`.
+    AfterChild,
 }
 
 impl Switch {
     #[inline]
     pub(crate) fn from_number(number: usize) -> Switch {
-        [Switch::Park, Switch::Yield, Switch::NeedP, Switch::Preempt, Switch::End, Switch::Gone][number]
+        [
+            Switch::Park,
+            Switch::Yield,
+            Switch::NeedP,
+            Switch::Preempt,
+            Switch::End,
+            Switch::Gone,
+            Switch::AfterChild,
+        ][number]
     }
 }
 
@@ -78,7 +88,9 @@ const SLOT_BITS: usize = 63;
 #[repr(C, align(64))]
 pub(crate) struct G {
     pub(crate) park: ParkWord,
-    status: AtomicU32,
+    status: AtomicU8,
+    /// How many of its line of descent, itself included, ran before their parents: see `first.rs`.
+    pub(crate) firsts: AtomicU8,
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: Cell<usize>,
@@ -130,7 +142,8 @@ impl G {
     pub(crate) fn new(slot_start: usize, slot_size: usize, block: usize) -> G {
         G {
             park: ParkWord::new(),
-            status: AtomicU32::new(Status::Dead as u32),
+            status: AtomicU8::new(Status::Dead as u8),
+            firsts: AtomicU8::new(0),
             m: AtomicPtr::new(ptr::null_mut()),
             tp: Cell::new(0),
             context: Cell::new(0),
@@ -175,13 +188,13 @@ impl G {
 
     #[inline]
     pub(crate) fn status(&self) -> Status {
-        Status::from_u32(self.status.load(Ordering::Relaxed))
+        Status::from_u8(self.status.load(Ordering::Relaxed))
     }
 
     /// For reports; nothing is synchronised by it.
     #[inline]
     pub(crate) fn set_status(&self, status: Status) {
-        self.status.store(status as u32, Ordering::Relaxed);
+        self.status.store(status as u8, Ordering::Relaxed);
     }
 
     /// The M that runs it. Meaningful to the goroutine itself and to that M.

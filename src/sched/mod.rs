@@ -8,6 +8,7 @@ mod context;
 mod deadlock;
 mod detach;
 mod find;
+mod first;
 mod foreign;
 pub(crate) mod futureword;
 pub(crate) mod g;

@@ -17,7 +17,7 @@ use super::g::G;
 use super::m::{self, M};
 use super::p::P;
 use super::status::Status;
-use super::{ask, global, pause, steward, wake};
+use super::{ask, first, global, pause, steward, wake};
 use crate::atomic::Ordering;
 use crate::sys::signal::{self, Previous};
 use crate::sys::thread;
@@ -161,6 +161,7 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     state.push_hog(g);
     drop(state);
     p.stats.preempted_by_signal.add(1);
+    first::was_kept_waiting(p);
     p.answer_preempt();
     receiver.next_p.set(Some(p));
     receiver.note.set();

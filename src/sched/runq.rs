@@ -22,6 +22,9 @@ const MASK: u32 = RUNQ_SIZE as u32 - 1;
 /// A ring with more than so many is likely not in the cache.
 const LONG: u32 = RUNQ_SIZE as u32 / 16;
 
+/// With so many in the ring, new goroutines run before their parents: see `first.rs`.
+const CROWDED: u32 = RUNQ_SIZE as u32 / 4;
+
 /// How many a batch (a stolen half, an overflowed half and the newcomer) can hold.
 pub(crate) const BATCH: usize = RUNQ_SIZE / 2 + 1;
 
@@ -223,6 +226,14 @@ impl<T> Owner<'_, T> {
         let tail = self.0.tail.load(Ordering::Relaxed);
         let is_long = tail.wrapping_sub(head) > LONG;
         !is_long && self.0.runnext.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Whether many wait in the ring: enough for thieves, too.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        let head = self.0.head.load(Ordering::Relaxed);
+        let tail = self.0.tail.load(Ordering::Relaxed);
+        tail.wrapping_sub(head) >= CROWDED
     }
 
     /// How many can be put without overflow.

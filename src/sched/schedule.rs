@@ -18,7 +18,7 @@ use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::{bubble, global, locked, spawn, wake};
+use super::{bubble, first, global, locked, spawn, wake};
 
 /// The loop of an M on g0: runs goroutines until the thread shall end.
 pub(crate) fn run(m: &'static M) {
@@ -93,6 +93,12 @@ pub(crate) fn yield_away(g: &'static G) -> &'static M {
     }
 }
 
+/// In a section of `g`, the calling goroutine: runs `child`, which nobody else knows yet, and goes on after it.
+#[inline(never)]
+pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
+    switch_directly(g.m(), g, Switch::AfterChild, child);
+}
+
 #[inline(always)]
 fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) -> &'static M {
     enter_goroutine(m, next);
@@ -118,7 +124,7 @@ fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static
 /// The message of a goroutine that stops to the next one on the same M: see `finish_switch`.
 #[inline(always)]
 fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
-    const { assert!(align_of::<G>() > Switch::Gone as usize) };
+    const { assert!(align_of::<G>() > Switch::AfterChild as usize) };
     if why == Switch::Gone {
         return nobody_stopped(m);
     }
@@ -198,7 +204,9 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             }
         }
         Switch::Preempt => {
-            owned_p(m).stats.preempted.add(1);
+            let p = owned_p(m);
+            p.stats.preempted.add(1);
+            first::was_kept_waiting(p);
             g.set_status(Status::Runnable);
             global::lock().push_hog(g);
             // This M may go on with another goroutine.
@@ -218,6 +226,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
         }
         Switch::End => return spawn::end(m, g),
         Switch::Gone => {}
+        Switch::AfterChild => wake::run_on(owned_p(m), g),
     }
     None
 }

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::g::{G, Info, Switch};
 use super::m::M;
 use super::p::P;
-use super::schedule::Outcome;
+use super::schedule::{self, Outcome};
 use super::section::{self, Section};
 use super::status::Status;
-use super::{boot, bubble, context, global, readers, wake};
+use super::{boot, bubble, context, first, global, readers, wake};
 use crate::stack::cache;
 use crate::stack::size::SizeClass;
 use crate::tls;
@@ -96,6 +96,10 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
         bubble::started(g, Some(p));
         return Ok(id);
     }
+    if first::goes_first(&section, p, g) {
+        schedule::run_child_first(section.g(), g);
+        return Ok(id);
+    }
     g.set_status(Status::Runnable);
     wake::put_next(p, g);
     wake::wake_p();
@@ -127,6 +131,7 @@ fn prepare(g: &'static G, spec: &Spec) -> io::Result<()> {
 fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const Info, body: B) {
     g.id.store(id, Ordering::Relaxed);
     g.parent.set(parent);
+    g.firsts.store(0, Ordering::Relaxed);
     g.site.set(Some(spec.site));
     // Release: whoever reads the info sees it complete.
     g.info.store(info.cast_mut(), Ordering::Release);

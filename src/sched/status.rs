@@ -2,7 +2,7 @@
 
 /// What a goroutine does right now. For dumps and statistics: ownership is passed by queues and park words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 pub(crate) enum Status {
     /// Just taken from a cache: the spawner owns it.
     Idle,
@@ -21,7 +21,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    pub(crate) fn from_u32(value: u32) -> Status {
+    pub(crate) fn from_u8(value: u8) -> Status {
         const ALL: [Status; 7] = [
             Status::Idle,
             Status::Runnable,

@@ -22,7 +22,7 @@ use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{deadlock, poller, preempt, procs, steward, wake};
+use super::{deadlock, first, poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
@@ -285,6 +285,7 @@ impl Seen {
 
 fn hand_off(p: &'static P) -> bool {
     p.stats.hand_offs.add(1);
+    first::was_kept_waiting(p);
     wake::hand_off_p(p);
     true
 }
