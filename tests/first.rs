@@ -17,7 +17,8 @@ struct Crowd {
 impl Crowd {
     fn gather() -> Crowd {
         let stop = Arc::new(AtomicBool::new(false));
-        let loiter = |stop: Arc<AtomicBool>| move || until("the crowd may go", || stop.load(Ordering::Relaxed));
+        let loiter =
+            |stop: Arc<AtomicBool>| move || until("the crowd may go", || stop.load(Ordering::Relaxed));
         let all = (0..100).map(|_| gort::spawn(loiter(stop.clone()))).collect();
         Crowd { stop, all }
     }
@@ -29,7 +30,10 @@ impl Crowd {
 }
 
 /// Spawns so many and counts those that had run, or begun to, when `spawn` returned.
-fn count_first(spawns: usize, body: impl Fn() + Clone + Send + 'static) -> (usize, Vec<gort::JoinHandle<()>>) {
+fn count_first(
+    spawns: usize,
+    body: impl Fn() + Clone + Send + 'static,
+) -> (usize, Vec<gort::JoinHandle<()>>) {
     let mut count = 0;
     let all = (0..spawns)
         .map(|_| {

@@ -8,8 +8,8 @@
 //! readers when a writer leaves, to the first writer when the last reader leaves.
 //!
 //! The starving mode is turned on by a waiter that was woken and lost after having waited for more than a
-//! millisecond, and by a reader that comes along while writers are queued and none of them was served for
-//! that long (readers that overlap would otherwise keep a writer out without ever waking it). It ends when a
+//! millisecond, and by a reader that finds other readers inside while writers are queued and none of them was
+//! served for that long (readers that overlap would otherwise keep a writer out without ever waking it). It ends when a
 //! writer was handed the lock, or readers were and no writer waits. So under any load a writer is served at
 //! least every millisecond or so, in their order, and readers are after each writer.
 //!
@@ -129,7 +129,7 @@ impl RawRwLock {
     pub(super) fn acquire_shared(&self, blocked_by: u64, deadline: Option<Instant>) -> bool {
         // Acquire pairs with the Release of the last writer.
         let before = self.state.fetch_add(READER, Ordering::Acquire);
-        before & (blocked_by | WRITER_QUEUED) == 0 || self.acquire_shared_slow(blocked_by, deadline)
+        before & (blocked_by | WRITER_QUEUED) == 0 || self.acquire_shared_slow(before, blocked_by, deadline)
     }
 
     #[inline]
@@ -236,9 +236,13 @@ impl RawRwLock {
         false
     }
 
-    /// Our READER is in the word, and it found something.
+    /// Our READER is in the word, and found it to be `before`.
     #[cold]
-    fn acquire_shared_slow(&self, blocked_by: u64, deadline: Option<Instant>) -> bool {
+    fn acquire_shared_slow(&self, before: u64, blocked_by: u64, deadline: Option<Instant>) -> bool {
+        if before & blocked_by == 0 && readers(before) == 0 {
+            // The last reader to leave has seen to the writers.
+            return true;
+        }
         let mut patience = Patience::new();
         let mut spin = Spin::new();
         let mut again = false;

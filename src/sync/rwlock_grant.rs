@@ -20,6 +20,11 @@ pub(super) enum Keep {
     Upgradable = UPGRADABLE as isize,
 }
 
+/// Only writers are queued, and one is awake: nobody has to be woken.
+fn one_is_awake(state: u64) -> bool {
+    state & (SHARED_QUEUED | STARVING | WOKEN) == WOKEN
+}
+
 impl RawRwLock {
     #[inline]
     pub(super) fn release_shared(&self) {
@@ -37,7 +42,7 @@ impl RawRwLock {
             self.state.fetch_add(READER, Ordering::Relaxed);
             panic!("unlock of an RwLock that is not locked for reading");
         }
-        if after & QUEUED != 0 {
+        if after & QUEUED != 0 && !one_is_awake(after) {
             let mut queues = self.queues.lock();
             let granted = self.grant(&mut queues);
             drop(queues);
@@ -59,8 +64,7 @@ impl RawRwLock {
         loop {
             assert!(state & WRITER != 0, "unlock of an RwLock that is not locked for writing");
             let nobody_waits = state & QUEUED == 0;
-            let one_is_awake = state & (SHARED_QUEUED | STARVING | WOKEN) == WOKEN;
-            if !nobody_waits && !one_is_awake {
+            if !nobody_waits && !one_is_awake(state) {
                 return self.pass_on(Keep::Nothing, false);
             }
             match self.state.compare_exchange_weak(

@@ -6,7 +6,7 @@
 /// Rounds before a waiter parks.
 const ROUNDS: u32 = 4;
 /// Pauses in the first round; each further round doubles them.
-const FIRST_PAUSES: u32 = 4;
+const FIRST_PAUSES: u32 = 16;
 
 /// One contender's spinning.
 pub(super) struct Spin {
