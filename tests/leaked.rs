@@ -6,7 +6,7 @@ mod common;
 
 use gort::chan::{self, bounded, unbounded};
 use gort::runtime::leaked;
-use gort::sync::{Mutex, WaitGroup};
+use gort::sync::{Barrier, Mutex, RwLock, WaitGroup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -142,8 +142,76 @@ fn who_joins_a_leaked_one_is_leaked() {
 }
 
 #[test]
+fn two_that_hold_what_the_other_wants() {
+    must_be_found(
+        |name| {
+            let locks = Arc::new((Mutex::new(()), RwLock::new(())));
+            let both = Arc::new(Barrier::new(2));
+            named(name, {
+                let (locks, both) = (locks.clone(), both.clone());
+                move || {
+                    let first = locks.0.lock();
+                    both.wait();
+                    drop((locks.1.write(), first));
+                }
+            });
+            named(name, move || {
+                let first = locks.1.write();
+                both.wait();
+                drop((locks.0.lock(), first));
+            });
+        },
+        &[("sync.Mutex.Lock", 1), ("sync.RWMutex.Lock", 1)],
+    );
+}
+
+#[test]
+fn who_locks_twice() {
+    must_be_found(
+        |name| {
+            named(name, || {
+                let mutex = Mutex::new(());
+                let first = mutex.lock();
+                drop((mutex.lock(), first));
+            });
+        },
+        &[("sync.Mutex.Lock", 1)],
+    );
+}
+
+#[test]
+fn who_waits_for_a_lock_of_a_leaked_one() {
+    must_be_found(
+        |name| {
+            let (sender, receiver) = bounded::<u32>(1);
+            std::mem::forget(sender);
+            let lock = Arc::new(RwLock::new(()));
+            let held = Arc::new(AtomicBool::new(false));
+            named(name, {
+                let (lock, held) = (lock.clone(), held.clone());
+                move || {
+                    let _guard = lock.write();
+                    held.store(true, Relaxed);
+                    receiver.recv().is_ok()
+                }
+            });
+            for _ in 0..3 {
+                let (lock, held) = (lock.clone(), held.clone());
+                named(name, move || {
+                    common::until("it is held", || held.load(Relaxed));
+                    drop(lock.read());
+                });
+            }
+        },
+        &[("chan receive", 1), ("sync.RWMutex.RLock", 3)],
+    );
+}
+
+#[test]
 fn reachable_ones_are_not_listed() {
     static HELD: Mutex<bool> = Mutex::new(true);
+    static OTHER: RwLock<bool> = RwLock::new(true);
+    static OF_THREAD: Mutex<bool> = Mutex::new(true);
     static KEPT: std::sync::Mutex<Vec<chan::Sender<u32>>> = std::sync::Mutex::new(Vec::new());
     gort::run(|| {
         // By a static, by this stack, by the stack of a goroutine that sleeps, of one that computes, of a thread, by
@@ -175,6 +243,7 @@ fn reachable_ones_are_not_listed() {
         let (sender, receiver) = bounded(0);
         let until = stopped.clone();
         let thread = std::thread::spawn(move || {
+            let _held = OF_THREAD.lock();
             let _ = until.recv();
             sender.send(1).is_ok()
         });
@@ -191,9 +260,16 @@ fn reachable_ones_are_not_listed() {
         ends.push(named("alive", move || last.recv().is_ok() && sender.send(1).is_ok()));
         ends.push(named("alive", move || receiver.recv().is_ok()));
         let held = HELD.lock();
-        ends.push(named("locks", || *HELD.lock()));
+        ends.push(named("locks", || {
+            let _other = OTHER.write();
+            *HELD.lock()
+        }));
+        common::until("others hold the locks", || OTHER.is_locked() && OF_THREAD.is_locked());
+        ends.push(named("locks", || *OTHER.read()));
+        ends.push(named("locks", || *OF_THREAD.lock()));
         until_waiting("alive", "chan receive", 9);
-        until_waiting("locks", "sync.Mutex.Lock", 1);
+        until_waiting("locks", "sync.Mutex.Lock", 2);
+        until_waiting("locks", "sync.RWMutex.RLock", 1);
 
         for _ in 0..common::amount(20, 500) {
             assert!(!listed("alive") && !listed("locks"), "{}", leaked());

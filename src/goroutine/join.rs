@@ -35,6 +35,22 @@ pub(super) struct Packet<T> {
 // SAFETY: the goroutine writes the result before `finish`, the joiner takes it after it saw `finish`.
 unsafe impl<T: Send> Sync for Packet<T> {}
 
+impl<T> Packet<T> {
+    /// Nobody else knows the packet yet. What happened to be in the place of the result would look to the search for leaks
+    /// like the handles that a closure has; results that are larger than those are left alone.
+    #[inline(always)]
+    fn clear_place_of_result(&self) {
+        let place = self.result.get();
+        if size_of::<Option<Outcome<T>>>() <= 64 {
+            // SAFETY: there is no result yet, so nothing is lost, and nobody else looks.
+            unsafe {
+                place.cast::<u8>().write_bytes(0, size_of::<Option<Outcome<T>>>());
+                place.write(None);
+            }
+        }
+    }
+}
+
 impl<T> Drop for Packet<T> {
     fn drop(&mut self) {
         let result = self.result.get_mut();
@@ -128,6 +144,7 @@ where
     if let Some(scope) = &packet.scope {
         scope.one_started();
     }
+    packet.clear_place_of_result();
     let info: *const Info = &packet.info;
     let work = Work { f: Some(f), packet: own };
     // SAFETY: the caller vouches for the lifetimes; the packet, and with it the info, lives until `finish` at

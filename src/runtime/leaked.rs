@@ -23,7 +23,8 @@ use crate::sched::leak;
 /// ```
 ///
 /// These waits are understood, if they have no timeout and no context limits them: to send to and to receive from channels, selects
-/// of up to 16 cases, wait groups, and joining a goroutine that waits for ever itself. Waits for locks are not listed.
+/// of up to 16 cases, wait groups, and joining a goroutine that waits for ever itself or waiting for a lock that it holds
+/// (not for one that is locked for reading: readers are counted, not known).
 ///
 /// What is listed does wait for ever, in safe code that keeps its handles at aligned addresses. Not everything that does is
 /// listed: memory is searched word by word, and a word that is no longer used, or only looks like the address of

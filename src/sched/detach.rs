@@ -24,24 +24,17 @@
 
 use super::m::M;
 use super::p::P;
-use super::readers;
 use super::status::Status;
-use crate::atomic::Ordering;
 use crate::sys::membarrier;
-use std::sync::atomic::AtomicBool;
-
-static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
 /// Once, at start-up.
 pub(crate) fn init() {
-    let barrier = membarrier::register();
-    AVAILABLE.store(barrier, Ordering::Relaxed);
-    readers::init(barrier);
+    membarrier::register();
 }
 
 /// Tries to take `p` from `m`. True: it is the caller's.
 pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
-    if !AVAILABLE.load(Ordering::Relaxed) || m.in_runtime.get() != 0 || !m.detaching.try_lock() {
+    if !membarrier::is_available() || m.in_runtime.get() != 0 || !m.detaching.try_lock() {
         return false;
     }
     let took = m.begin_detach(p) && {

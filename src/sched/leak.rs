@@ -8,6 +8,7 @@
 //! | a channel, or several | handles of the channel | the address of its allocation, or into it |
 //! | a wait group | its clones | the same |
 //! | the end of a goroutine | that goroutine | whether that one waits for ever |
+//! | a mutex, or an RwLock that is locked for writing | its holder, because guards cannot be sent | the same |
 //! | no channel at all | nothing | – |
 //!
 //! A goroutine that waits for one of these, without a timeout, is a candidate. Everything else is a root: all memory that the process
@@ -22,7 +23,8 @@
 //! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on
 //!   the heap is a root even if only candidates can reach it.
 //!
-//! Locks are not understood: a guard may exist as the address of whatever the lock is a part of, which can be anything.
+//! Readers of an RwLock are not known, so who waits for them is not a candidate: a guard may exist as the address of whatever the
+//! lock is a part of, which can be anything.
 //!
 //! Nothing is allocated and no lock is taken while the threads are stopped: the memory that is needed is mapped before. It is not
 //! searched, and neither are the stacks of goroutines that have ended.
@@ -42,6 +44,8 @@ use super::{deadlock, m, syscall};
 use crate::chan::waitq::{ELSEWHERE, Node as ChanNode};
 use crate::chan::{counter, engine};
 use crate::stack::slab;
+use crate::sync::Holders;
+use crate::sync::holder::StackPage;
 use crate::sync::waitq::Node as LockNode;
 use crate::sys::inspect::{self, File, Memory};
 use crate::sys::mem::{self, PAGE};
@@ -123,6 +127,8 @@ struct Candidate {
     count: usize,
     /// If it joins: the info of the goroutine that it waits for.
     joins: usize,
+    /// If it waits for a lock: where the stack of the holder is.
+    holder: Option<StackPage>,
     live: bool,
     /// It is live, and its stack has been looked at.
     spread: bool,
@@ -299,10 +305,11 @@ impl Search {
         let Some(wait) = self.wait_of(g) else { return true };
         let first = self.waits.len;
         let mut count = 0;
-        let mut joins = 0;
+        let (mut joins, mut holder) = (0, None);
         match wait {
             Wait::Nothing => {}
             Wait::Join(info) => joins = info,
+            Wait::Lock(page) => holder = Some(page),
             Wait::Target(target) => {
                 count = 1;
                 if !self.add_target(target) {
@@ -320,7 +327,7 @@ impl Search {
                 }
             }
         }
-        self.candidates.push(Candidate { g, first, count, joins, live: false, spread: false })
+        self.candidates.push(Candidate { g, first, count, joins, holder, live: false, spread: false })
     }
 
     fn add_target(&mut self, range: Range<usize>) -> bool {
@@ -379,7 +386,11 @@ impl Search {
             WaitReason::WaitGroup => Some(place()).filter(|place| queued(place)).map(|place| {
                 Wait::Target(place.object - 2 * size_of::<usize>()..place.object + size_of::<usize>())
             }),
-            _ => None,
+            // SAFETY: it waits there, and everybody is stopped.
+            _ => match unsafe { Holders::of_wait(reason, object) } {
+                Holders::Writer(page) if queued(place()) => Some(Wait::Lock(page)),
+                _ => None,
+            },
         }
     }
 
@@ -523,8 +534,19 @@ impl Search {
         }
     }
 
+    /// The candidate whose stack this address is in.
+    fn stack_owner(&self, on_stack: usize) -> Option<&Candidate> {
+        let candidates = self.candidates.as_slice();
+        // A stack lies below its G.
+        let next = candidates.get(candidates.partition_point(|candidate| address(candidate.g) < on_stack))?;
+        slot(next.g).contains(&on_stack).then_some(next)
+    }
+
     /// Whether something that can end the wait was found.
     fn may_end(&self, candidate: &Candidate) -> bool {
+        if let Some(page) = candidate.holder {
+            return self.stack_owner(page.near(address(candidate.g))).is_none_or(|holder| holder.live);
+        }
         if candidate.joins != 0 {
             // Only a goroutine that waits for ever never ends.
             let other = self.infos.as_slice().binary_search_by_key(&candidate.joins, |&(info, _)| info);
@@ -548,6 +570,8 @@ enum Wait {
     Select(&'static Place),
     /// The info of a goroutine.
     Join(usize),
+    /// The holder of a lock.
+    Lock(StackPage),
 }
 
 /// The addresses of its stack, its G and its thread-locals.

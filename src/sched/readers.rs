@@ -14,23 +14,18 @@
 //! The barrier R2 comes before L3 on the goroutine's thread, and then L3 sees 1 and waits; or after, and then L1, which
 //! comes before L3, is seen by R3. The goroutine pays one load and a branch that is always the same.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use crate::sys::membarrier;
 
 static READERS: AtomicU32 = AtomicU32::new(0);
-static AVAILABLE: AtomicBool = AtomicBool::new(false);
-
-/// Once, at start-up: whether the kernel has the barrier. Without it nothing is read this way.
-pub(crate) fn init(barrier: bool) {
-    AVAILABLE.store(barrier, Ordering::Relaxed);
-}
 
 /// As long as it lives, what a pointer taken after its making points to stays.
 pub(crate) struct Reading(());
 
+/// `None` where the kernel has no such barrier: nothing is read this way then.
 pub(crate) fn begin() -> Option<Reading> {
-    if !AVAILABLE.load(Ordering::Relaxed) {
+    if !membarrier::is_available() {
         return None;
     }
     READERS.fetch_add(1, Ordering::SeqCst);

@@ -31,11 +31,10 @@ use super::reason::WaitReason;
 use super::runq::BATCH;
 use super::status::Status;
 use super::unwind::{self, Frames};
-use super::waiter::Place;
 use super::{ask, context, p, readers, section, syscall, wake};
 use crate::stack::slab;
+use crate::sync::Holders;
 use crate::sync::holder::StackPage;
-use crate::sync::{Holders, RawMutex, RawRwLock};
 use crate::sys::clock::nanotime;
 use crate::sys::mem::PAGE;
 use crate::sys::thread;
@@ -245,15 +244,7 @@ fn look_at_parked(g: &'static G, collection: &mut Collection) {
     unsafe {
         raw.take_name();
         raw.take_frames();
-        raw.holders = match reason {
-            WaitReason::Mutex => {
-                RawMutex::holder_of(Place::at(object).object).map_or(Holders::Nobody, Holders::Writer)
-            }
-            WaitReason::RwLockRead | WaitReason::RwLockWrite => {
-                RawRwLock::holders_of(Place::at(object).object)
-            }
-            _ => Holders::Nobody,
-        };
+        raw.holders = Holders::of_wait(reason, object);
     }
     if g.park.release() {
         wake::make_runnable(g);

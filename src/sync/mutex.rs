@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::deadline;
-use super::holder::{Holder, StackPage};
+use super::holder::StackPage;
 use super::raw_mutex::RawMutex;
 use super::waitq::Queue;
 use crate::atomic::AtomicU32;
@@ -17,8 +17,8 @@ use crate::time::clock;
 /// runs may overtake parked waiters, but a waiter that has waited for a millisecond is served in order. It
 /// works from goroutines and from plain threads in any mix; 24 bytes besides the value.
 ///
-/// Guards may be sent to another goroutine and unlock the mutex there. Locking a mutex that the caller
-/// holds blocks for ever.
+/// As std's, guards stay with the goroutine or thread that locked. Locking a mutex that the caller holds blocks
+/// for ever.
 ///
 /// ```
 /// use gort::sync::Mutex;
@@ -65,8 +65,7 @@ impl RawMutex {
     /// `object` is the address of a live `RawMutex`.
     pub(crate) unsafe fn holder_of(object: usize) -> Option<StackPage> {
         // SAFETY: the caller's promise.
-        let raw = unsafe { &*(object as *const RawMutex) };
-        raw.is_held().then(|| raw.holder.page())
+        unsafe { &*(object as *const RawMutex) }.holder()
     }
 }
 
@@ -74,9 +73,9 @@ impl RawMutex {
 unsafe impl lock_api::RawMutex for RawMutex {
     #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
     const INIT: RawMutex =
-        RawMutex { state: AtomicU32::new(0), holder: Holder::new(), queue: Lock::new(Queue::new()) };
+        RawMutex { owner: AtomicU32::new(0), flags: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
 
-    type GuardMarker = lock_api::GuardSend;
+    type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]
     fn lock(&self) {

@@ -4,12 +4,15 @@ use std::time::{Duration, Instant};
 
 use super::deadline;
 use super::holder::{Holder, StackPage};
+use super::raw_mutex::RawMutex;
 use super::raw_rwlock::{
     BLOCKS_READERS, BLOCKS_RECURSIVE, Queues, READER, RawRwLock, UPGRADABLE, WRITER, readers,
 };
 use super::rwlock_grant::Keep;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sched::lock::Lock;
+use crate::sched::reason::WaitReason;
+use crate::sched::waiter::Place;
 use crate::time::clock;
 
 /// A reader-writer lock that blocks the goroutine, not its thread.
@@ -104,6 +107,27 @@ pub(crate) enum Holders {
     Readers(u64, Option<StackPage>),
 }
 
+impl Holders {
+    /// Who holds the lock that a goroutine waits for with this reason and object; nobody, if it waits for something else.
+    ///
+    /// # Safety
+    /// The goroutine stays parked meanwhile.
+    pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Holders {
+        // SAFETY: waits for locks come with a place, and it borrows the lock.
+        unsafe {
+            match reason {
+                WaitReason::Mutex => {
+                    RawMutex::holder_of(Place::at(object).object).map_or(Holders::Nobody, Holders::Writer)
+                }
+                WaitReason::RwLockRead | WaitReason::RwLockWrite => {
+                    RawRwLock::holders_of(Place::at(object).object)
+                }
+                _ => Holders::Nobody,
+            }
+        }
+    }
+}
+
 impl RawRwLock {
     /// Who holds the lock. `object` is what a goroutine that waits for it gave to `park`.
     ///
@@ -114,9 +138,9 @@ impl RawRwLock {
         let raw = unsafe { &*(object as *const RawRwLock) };
         let state = raw.state.load(Ordering::Relaxed);
         if state & WRITER != 0 {
-            Holders::Writer(raw.holder.page())
+            raw.holder.page().map_or(Holders::Nobody, Holders::Writer)
         } else if state & UPGRADABLE != 0 {
-            Holders::Readers(readers(state), Some(raw.holder.page()))
+            Holders::Readers(readers(state), raw.holder.page())
         } else if readers(state) != 0 {
             Holders::Readers(readers(state), None)
         } else {
@@ -135,7 +159,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
         queues: Lock::new(Queues::new()),
     };
 
-    type GuardMarker = lock_api::GuardSend;
+    type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]
     fn lock_shared(&self) {
@@ -185,6 +209,7 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
     }
 
     unsafe fn unlock_exclusive_fair(&self) {
+        self.holder.clear();
         self.pass_on(Keep::Nothing, true);
     }
 }
@@ -192,6 +217,7 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
 // SAFETY: the writer becomes a reader in one step.
 unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
+        self.holder.clear();
         // Release pairs with the Acquire of other readers.
         if self.state.compare_exchange(WRITER, READER, Ordering::Release, Ordering::Relaxed).is_err() {
             self.pass_on(Keep::Shared, false);

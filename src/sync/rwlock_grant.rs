@@ -52,6 +52,7 @@ impl RawRwLock {
 
     #[inline]
     pub(super) fn release_exclusive(&self) {
+        self.holder.clear();
         // Release pairs with the Acquire of whoever comes next.
         if self.state.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.release_exclusive_slow();
@@ -148,6 +149,7 @@ impl RawRwLock {
     }
 
     pub(super) fn release_upgradable(&self, keep: Keep) {
+        self.holder.clear();
         let mut state = self.state.load(Ordering::Relaxed);
         while state & QUEUED == 0 {
             debug_assert!(state & UPGRADABLE != 0);

@@ -91,8 +91,8 @@ use crate::sched::lock::Lock;
 
 fn new_mutex() -> raw_mutex::RawMutex {
     raw_mutex::RawMutex {
-        state: AtomicU32::new(0),
-        holder: holder::Holder::new(),
+        owner: AtomicU32::new(0),
+        flags: AtomicU32::new(0),
         queue: Lock::new(waitq::Queue::new()),
     }
 }

@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 use lock_api::{RawMutex as _, RawMutexTimed as _};
 
 use super::eventually;
-use crate::sync::raw_mutex::{LOCKED, QUEUED, RawMutex, STARVING};
+use crate::sync::raw_mutex::{CONTENDED, RawMutex, STARVING};
 
-fn state(raw: &RawMutex) -> u32 {
-    raw.state.load(Ordering::Relaxed)
+/// Whether it is held, and the flags but for that of a mutex that somebody has waited for.
+fn state(raw: &RawMutex) -> (bool, u32) {
+    (raw.is_locked(), raw.flags.load(Ordering::Relaxed) & !CONTENDED)
 }
+
+const FREE: (bool, u32) = (false, 0);
+const HELD: (bool, u32) = (true, 0);
 
 fn queued(raw: &RawMutex) -> usize {
     raw.queue.lock().len()
@@ -24,11 +28,11 @@ fn a_waiter_that_gives_up_leaves_nothing_behind() {
     raw.lock();
     for _ in 0..3 {
         assert!(!raw.try_lock_for(Duration::from_micros(200)));
-        assert_eq!(state(&raw), LOCKED);
+        assert_eq!(state(&raw), HELD);
         assert_eq!(queued(&raw), 0);
     }
     raw.release();
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]
@@ -60,7 +64,7 @@ fn a_waiter_that_gives_up_in_the_middle_keeps_the_others_in_order() {
         raw.release_fair();
     });
     assert_eq!(*order.lock().unwrap(), [1, 3]);
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]
@@ -81,7 +85,7 @@ fn a_fair_unlock_serves_in_the_order_of_arrival() {
         raw.release_fair();
     });
     assert_eq!(*order.lock().unwrap(), [1, 2, 3, 4, 5]);
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]
@@ -96,19 +100,19 @@ fn a_starving_mutex_is_handed_over_and_cannot_be_overtaken() {
             raw.release();
         });
         eventually(|| queued(&raw) == 1);
-        raw.state.fetch_or(STARVING, Ordering::Relaxed);
+        raw.flags.fetch_or(STARVING, Ordering::Relaxed);
         raw.release();
         // Not a race: the unlock itself has made the waiter the holder.
-        assert_eq!(state(&raw), LOCKED);
+        assert_eq!(state(&raw), HELD);
         assert!(!raw.try_lock());
         assert!(!raw.try_lock_for(Duration::from_micros(100)));
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]
-fn while_it_starves_newcomers_queue_even_if_nobody_holds_it() {
+fn a_mutex_that_starves_when_it_is_free_goes_to_the_queue() {
     let raw = RawMutex::INIT;
     raw.lock();
     thread::scope(|s| {
@@ -117,14 +121,31 @@ fn while_it_starves_newcomers_queue_even_if_nobody_holds_it() {
             raw.release();
         });
         eventually(|| queued(&raw) == 1);
-        // As an unlocker leaves it before it has handed over.
-        raw.state.store(QUEUED | STARVING, Ordering::Relaxed);
-        assert!(!raw.try_lock());
-        assert!(raw.is_locked());
-        raw.state.store(QUEUED | LOCKED, Ordering::Relaxed);
+        // As if the waiter had lost its patience after an unlock has looked, and before it freed the lock.
+        raw.owner.store(0, Ordering::Relaxed);
+        raw.flags.fetch_or(STARVING, Ordering::Relaxed);
+        assert!(raw.try_lock());
         raw.release();
     });
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
+}
+
+#[test]
+fn one_that_nobody_waited_for_has_no_flags_and_one_that_somebody_did_remembers() {
+    let raw = RawMutex::INIT;
+    for _ in 0..3 {
+        raw.lock();
+        assert!(!raw.try_lock());
+        raw.release();
+        assert_eq!(raw.flags.load(Ordering::Relaxed), 0);
+    }
+    raw.lock();
+    assert!(!raw.try_lock_for(Duration::from_micros(1)));
+    raw.release();
+    assert_eq!(raw.flags.load(Ordering::Relaxed), CONTENDED);
+    raw.lock();
+    raw.release();
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]
@@ -151,7 +172,7 @@ fn a_hog_that_relocks_at_once_loses_to_a_starving_waiter() {
         }
         raw.release();
     });
-    assert_eq!(state(&raw), 0);
+    assert_eq!(state(&raw), FREE);
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Tokens {
     }
 
     fn assert_clean(&self, left: usize) {
-        assert_eq!(self.mutex.state.load(Ordering::Relaxed), 0);
+        assert!(!self.mutex.is_held());
         assert_eq!(self.cond.waiting.load(Ordering::Relaxed), 0);
         assert!(self.cond.queue.lock().is_empty());
         assert!(self.mutex.queue.lock().is_empty());

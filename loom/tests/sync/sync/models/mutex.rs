@@ -9,7 +9,7 @@ use loom::thread;
 
 use super::check;
 use crate::atomic::Ordering;
-use crate::sync::raw_mutex::RawMutex;
+use crate::sync::raw_mutex::{CONTENDED, RawMutex};
 use crate::sync::{new_mutex, patience, spin};
 
 struct Counter {
@@ -40,7 +40,9 @@ impl Counter {
     }
 
     fn assert_clean(&self, value: usize) {
-        assert_eq!(self.raw.state.load(Ordering::Relaxed), 0, "no bit is left behind");
+        assert!(!self.raw.is_held());
+        let flags = self.raw.flags.load(Ordering::Relaxed);
+        assert_eq!(flags & !CONTENDED, 0, "no bit is left behind");
         assert!(self.raw.queue.lock().is_empty());
         // SAFETY: everybody else has been joined.
         self.value.with(|now| assert_eq!(unsafe { *now }, value));
