@@ -81,7 +81,7 @@ impl State {
 
 /// So long after its last answer a connection goes to sleep: what hyper needs for it is given back until its client speaks
 /// again. It is mostly a buffer of 8 kB, and the pages of the stack that its code has touched.
-const QUIET: Duration = Duration::from_secs(1);
+const QUIET: Duration = Duration::from_millis(50);
 
 /// Serves a connection to its end.
 /// `sleeps` is called when it goes to sleep.

@@ -25,7 +25,7 @@ pub(crate) const MAX_PROCS: usize = 1024;
 pub(crate) struct P {
     pub(crate) id: u32,
     pub(crate) runq: CachePadded<RunQueue<G>>,
-    /// The M that has it or had it last.
+    /// The M that has it or had it last; null if it was never used, or was retired and given up.
     pub(crate) m: AtomicPtr<M>,
     /// Its M is in a blocking call: whoever swaps this to false owns the P.
     pub(crate) in_syscall: AtomicBool,

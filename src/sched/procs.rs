@@ -115,6 +115,8 @@ pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
 
 /// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the wait of `shrink`.
 pub(crate) fn leave(p: &'static P) {
+    // Nobody runs on it any more, so sysmon must not ask anybody to stop for its sake.
+    p.m.store(std::ptr::null_mut(), Ordering::Relaxed);
     wake::drain(p);
     stack::cache::flush(p);
     if let Some(first) = p::get(0) {
