@@ -293,7 +293,7 @@ fn quiet_connections_wake_up() {
             assert_eq!(client.get("/first").status, 200);
         }
         clients[2].send("GET /half");
-        gort::sleep(Duration::from_millis(1_500)); // longer than the server keeps what it does not need
+        gort::sleep(Duration::from_millis(300)); // longer than the server keeps what it does not need
         clients[2].send("way HTTP/1.1\r\nhost: x\r\n\r\n");
         assert_eq!(clients[2].answer().unwrap().body, b"GET /halfway", "{round}");
         for client in &mut clients {
@@ -302,12 +302,60 @@ fn quiet_connections_wake_up() {
             assert_eq!(client.answer().unwrap().body, b"3");
         }
     }
-    gort::sleep(Duration::from_millis(1_500));
+    gort::sleep(Duration::from_millis(300));
     running.cancel.cancel();
     for client in &mut clients {
         assert!(client.is_closed());
     }
     running.server.join().unwrap().unwrap();
+}
+
+/// Only what they do is left: none has a goroutine, and each gets one whenever its client speaks.
+#[test]
+fn quiet_connections_need_no_goroutine() {
+    const NAME: &str = "quiet_connections_need_no_goroutine";
+    const CLIENTS: usize = 200;
+    if !common::is_child("server") {
+        common::run_ok(common::child(NAME, "server"));
+        return;
+    }
+    let alive = || {
+        let stats = gort::runtime::stats();
+        (stats.created - stats.ended) as usize
+    };
+    let running = start(Server::new(), echo);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.connect()).collect();
+    for _ in 0..3 {
+        for client in &mut clients {
+            assert_eq!(client.get("/x").body, b"GET /x");
+        }
+        until("all sleep", || alive() < CLIENTS / 10);
+    }
+    // Some speak while others fall asleep and others go.
+    gort::scope(|s| {
+        for (number, mut client) in clients.into_iter().enumerate() {
+            s.spawn(move || {
+                for round in 0..5 {
+                    gort::sleep(Duration::from_millis(45 + ((number + round) % 10) as u64));
+                    assert_eq!(client.get("/y").body, b"GET /y");
+                }
+            });
+        }
+    });
+    running.stop();
+}
+
+#[test]
+fn quiet_connections_end_when_their_time_is_over() {
+    let running = start(Server::new().head_timeout(Duration::from_millis(400)), echo);
+    let mut clients: Vec<_> = (0..20).map(|_| running.connect()).collect();
+    for client in &mut clients[10..] {
+        assert_eq!(client.get("/x").status, 200);
+    }
+    for client in &mut clients {
+        assert!(client.is_closed());
+    }
+    running.stop();
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
 //! the earliest time at which that may be too long, makes it look.
 //!
-//! An idle connection goes to sleep: it keeps its goroutine, with a page or two of stack, and nothing of hyper's.
+//! A connection whose client is quiet comes back, to go to sleep (`asleep.rs`).
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -57,7 +57,7 @@ struct State {
     idle_since: Cell<Instant>,
     /// When the client stopped taking what we write.
     blocked_since: Cell<Option<Instant>>,
-    /// hyper holds nothing that the next request needs: the last one was read to its end.
+    /// The last request was read to its end, and nothing since: hyper holds nothing that the next one needs.
     between_requests: Cell<bool>,
 }
 
@@ -79,55 +79,52 @@ impl State {
     }
 }
 
-/// So long after its last answer a connection goes to sleep: what hyper needs for it is given back until its client speaks
-/// again. It is mostly a buffer of 8 kB, and the pages of the stack that its code has touched.
+/// So long after its last answer a connection goes to sleep. What it has until then, buffers of 16 kB and some pages of
+/// stack, is soon used for others; and to begin anew costs some microseconds.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Serves a connection to its end.
-/// `sleeps` is called when it goes to sleep.
+/// A connection between two requests.
+pub(super) struct Quiet {
+    pub(super) stream: Stream<TcpStream>,
+    /// Since its last answer, or its beginning.
+    since: Instant,
+    /// When its client's time is over.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Quiet {
+    /// A new connection.
+    pub(super) fn new(stream: TcpStream) -> Quiet {
+        let _only_slower = stream.set_nodelay(true);
+        Quiet { stream: Stream::new(stream), since: clock::now(), deadline: None }
+    }
+}
+
+/// Serves a connection to its end, or until its client is quiet: then it comes back.
 pub(super) fn run<H: Handler>(
-    stream: TcpStream,
-    handler: Arc<H>,
+    quiet: Quiet,
+    handler: &Arc<H>,
     limits: &Limits,
     ending: &Context,
-    sleeps: impl Fn(),
-) {
-    let _only_slower = stream.set_nodelay(true);
-    let now = clock::now();
+) -> Option<Quiet> {
     let state = Rc::new(State {
         busy: Cell::new(0),
-        idle_since: Cell::new(now),
+        idle_since: Cell::new(quiet.since),
         blocked_since: Cell::new(None),
         between_requests: Cell::new(true),
     });
-    let mut transport = Transport { stream: Stream::new(stream), unread: Bytes::new(), state: state.clone() };
-    while let Some(quiet) = serve(transport, &handler, &state, limits, ending) {
-        transport = quiet;
-        if !transport.unread.is_empty() {
-            continue;
-        }
-        sleeps();
-        if !sleep(&mut transport.stream, &state, limits, ending) {
-            return;
+    let mut transport = Transport { stream: quiet.stream, unread: Bytes::new(), state: state.clone() };
+    loop {
+        transport = serve(transport, handler, &state, limits, ending)?;
+        if transport.unread.is_empty() {
+            // Anew: nobody waits for it now.
+            let stream = Stream::new(transport.stream.into_inner());
+            return Some(Quiet { stream, since: state.idle_since.get(), deadline: state.deadline(limits) });
         }
     }
 }
 
-/// Waits until the client speaks. False: its time is over, or the server's.
-#[inline(never)]
-fn sleep(stream: &mut Stream<TcpStream>, state: &State, limits: &Limits, ending: &Context) -> bool {
-    let mut end = pin!(ending.done().recv_async());
-    let mut timeout = pin!(state.deadline(limits).map(sleep_until));
-    block_on(poll_fn(|context| {
-        if stream.poll_readable(context).is_ready() {
-            return Poll::Ready(true);
-        }
-        let over = timeout.as_mut().as_pin_mut().is_some_and(|timeout| timeout.poll(context).is_ready());
-        if over || end.as_mut().poll(context).is_ready() { Poll::Ready(false) } else { Poll::Pending }
-    }))
-}
-
-/// Serves a connection to its end, or until nothing has happened for some time: then it comes back.
+/// As [`run`], but what was read of the next request comes back, too.
 #[inline(never)]
 fn serve<H: Handler>(
     transport: Transport,
@@ -319,11 +316,16 @@ impl hyper::rt::Read for Transport {
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
         if !self.unread.is_empty() {
+            self.state.between_requests.set(false);
             let length = self.unread.len().min(buf.remaining());
             buf.put_slice(&self.unread.split_to(length));
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(context, buf)
+        let poll = Pin::new(&mut self.stream).poll_read(context, buf);
+        if poll.is_ready() {
+            self.state.between_requests.set(false);
+        }
+        poll
     }
 }
 

@@ -27,6 +27,7 @@
 //! .unwrap();
 //! ```
 
+mod asleep;
 mod body;
 mod connection;
 mod handler;

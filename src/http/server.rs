@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::ToSocketAddrs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::connection::{self, Limits};
+use super::asleep::Dormitory;
+use super::connection::{self, Limits, Quiet};
 use super::handler::Handler;
 use crate::context::Context;
 use crate::net::TcpListener;
@@ -123,8 +124,7 @@ impl Server {
     /// `TimedOut` if some requests had to be cut off, and errors of the listener.
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
         let listener = Arc::new(listener);
-        let (handler, limits) = (Arc::new(handler), Arc::new(self.limits.clone()));
-        let open = Arc::new(Open::new(self.max_connections));
+        let open = Open::new(handler, self, ctx);
         let closing = listener.clone();
         let at_end = ctx.after_func(move || closing.close());
         let result = loop {
@@ -134,22 +134,17 @@ impl Server {
             }
             open.running.add(1);
             let connection = Connection(open.clone());
-            let (stream, _) = match listener.accept() {
-                Ok(accepted) => accepted,
+            match listener.accept() {
+                Ok((stream, _)) => attend(connection, Quiet::new(stream)),
                 Err(_) if ctx.err().is_some() => break Ok(()),
-                Err(error) if is_of_one_connection(&error) => continue,
+                Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => break Err(error),
-            };
-            let (handler, limits, ctx) = (handler.clone(), limits.clone(), ctx.clone());
-            // Without memory for one more goroutine this connection is closed; the others go on.
-            let _started = crate::Builder::new().spawn(move || {
-                connection::run(stream, handler, &limits, &ctx, || connection.0.sleeps());
-                drop(connection);
-            });
+            }
         };
         at_end.stop();
         drop(listener);
         open.trimmer.stop();
+        open.dormitory.close();
         if open.running.wait_for(self.limits.shutdown_timeout) {
             return result;
         }
@@ -158,10 +153,15 @@ impl Server {
     }
 }
 
-/// The connections that are open, and how many more may be.
-struct Open {
+/// What the connections of a server share.
+pub(super) struct Open<H: Handler> {
+    handler: Arc<H>,
+    limits: Limits,
+    ctx: Context,
+    /// How many more may be accepted.
     places: Semaphore,
     running: WaitGroup,
+    pub(super) dormitory: Dormitory<H>,
     /// How many went to sleep so far.
     slept: AtomicUsize,
     /// Gives the memory that they left back to the system.
@@ -173,30 +173,68 @@ const MANY: usize = 64;
 /// So long after that. More may follow.
 const SOON: Duration = Duration::from_secs(1);
 
-impl Open {
-    fn new(max_connections: usize) -> Open {
-        // The allocator keeps what was freed between pieces that are in use, page by page.
-        let trimmer = after_func(Duration::MAX, || crate::blocking(mem::trim_heap));
-        let slept = AtomicUsize::new(0);
-        Open { places: Semaphore::new(max_connections), running: WaitGroup::new(), slept, trimmer }
+impl<H: Handler> Open<H> {
+    fn new(handler: H, server: &Server, ctx: &Context) -> Arc<Open<H>> {
+        Arc::new_cyclic(|open: &Weak<Open<H>>| {
+            let (open, pause) = (open.clone(), server.limits.head_timeout / 64);
+            let reap = move || {
+                if let Some(open) = open.upgrade() {
+                    open.dormitory.reap(pause);
+                }
+            };
+            Open {
+                handler: Arc::new(handler),
+                limits: server.limits.clone(),
+                ctx: ctx.clone(),
+                places: Semaphore::new(server.max_connections),
+                running: WaitGroup::new(),
+                dormitory: Dormitory::new(reap),
+                slept: AtomicUsize::new(0),
+                // The allocator keeps what was freed between pieces that are in use, page by page.
+                trimmer: after_func(Duration::MAX, || crate::blocking(mem::trim_heap)),
+            }
+        })
+    }
+}
+
+/// One of the connections that are open, awake or not.
+pub(super) struct Connection<H: Handler>(Arc<Open<H>>);
+
+impl<H: Handler> Connection<H> {
+    pub(super) fn open(&self) -> &Arc<Open<H>> {
+        &self.0
     }
 
-    /// A connection goes to sleep.
-    fn sleeps(&self) {
-        if self.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
-            self.trimmer.reset(SOON);
+    /// Serves it until it ends or falls asleep.
+    fn serve(self, mut quiet: Quiet) {
+        let mut own = self;
+        loop {
+            let open = &own.0;
+            match connection::run(quiet, &open.handler, &open.limits, &open.ctx) {
+                Some(now_quiet) => quiet = now_quiet,
+                None => return,
+            }
+            if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
+                open.trimmer.reset(SOON);
+            }
+            match Dormitory::sleep(own, quiet) {
+                Some(awake) => (own, quiet) = awake,
+                None => return,
+            }
         }
     }
 }
 
-/// One of them.
-struct Connection(Arc<Open>);
-
-impl Drop for Connection {
+impl<H: Handler> Drop for Connection<H> {
     fn drop(&mut self) {
         self.0.places.add_permits(1);
         self.0.running.done();
     }
+}
+
+/// Gives a connection a goroutine. Without memory for one more it is closed; the others go on.
+pub(super) fn attend<H: Handler>(connection: Connection<H>, quiet: Quiet) {
+    let _started = crate::Builder::new().spawn(move || connection.serve(quiet));
 }
 
 /// The next one may well be accepted.
