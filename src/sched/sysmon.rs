@@ -82,6 +82,8 @@ struct Seen {
     since: u64,
     /// Time of a look, and the CPU time of the M's thread then.
     sample: Option<(u64, u64)>,
+    /// The same, of the first look at which this slice was not new.
+    first: Option<(u64, u64)>,
 }
 
 struct Sysmon {
@@ -203,7 +205,7 @@ impl Sysmon {
         let local = !p.runq.is_empty();
         let needed = local || (waiting.any && waiting.unattended) || p.retired.load(Ordering::Relaxed);
         if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
-            *seen = Seen { tick, syscall_tick, since: now, sample: None };
+            *seen = Seen { tick, syscall_tick, since: now, sample: None, first: None };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
             return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
@@ -214,16 +216,22 @@ impl Sysmon {
             return retake && p.take_from_syscall() && hand_off(p);
         }
         let Some(m) = p.m() else { return false };
-        if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, needed) && detach(m, p) {
-            seen.sample = None;
-            return hand_off(p);
+        let mut runs = false;
+        if (needed || waiting.urgent || age >= BLOCKED_MAX)
+            && let Some(cpu) = thread::cpu_nanos(m.tid())
+        {
+            if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, needed) && detach(m, p) {
+                seen.sample = None;
+                return hand_off(p);
+            }
+            runs = seen.has_run(now, cpu);
         }
         let slice = if local { SLICE_URGENT } else { SLICE };
-        if (needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
+        if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
             preempt::request(p);
             return true;
         }
-        if longest.is_none_or(|(since, _)| seen.since < since) {
+        if runs && longest.is_none_or(|(since, _)| seen.since < since) {
             *longest = Some((seen.since, p));
         }
         false
@@ -262,13 +270,22 @@ impl Sysmon {
 }
 
 impl Seen {
+    /// Whether the M's thread has had a core for half of the time at least since it was first looked at in this slice. If
+    /// other processes had it, nobody is served by taking the P from the thread that will get it back next.
+    fn has_run(&mut self, now: u64, cpu: u64) -> bool {
+        let Some((then, cpu_then)) = self.first else {
+            self.first = Some((now, cpu));
+            return false;
+        };
+        cpu.saturating_sub(cpu_then) >= (now - then) / 2
+    }
+
     /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.
-    fn is_blocked(&mut self, m: &'static M, now: u64, needed: bool) -> bool {
+    fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, needed: bool) -> bool {
         if m.in_runtime.get() != 0 {
             self.sample = None;
             return false;
         }
-        let Some(cpu) = thread::cpu_nanos(m.tid()) else { return false };
         let Some((then, cpu_then)) = self.sample else {
             self.sample = Some((now, cpu));
             return false;
