@@ -160,11 +160,13 @@ impl Sysmon {
         let waiting = waiting();
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
+        let mut slices_last = false;
         for p in p::all() {
             if global::is_idle(p.id as usize) {
                 self.seen[p.id as usize].sample = None;
                 continue;
             }
+            slices_last |= self.seen[p.id as usize].tick == p.tick.load(Ordering::Relaxed);
             acted |= self.look_at(p, now, waiting, &mut longest);
         }
         if waiting.urgent
@@ -176,7 +178,7 @@ impl Sysmon {
         }
         self.look_at_detached();
         steward::request_pass();
-        self.choose_pause(now, waiting, acted);
+        self.choose_pause(now, waiting, acted, slices_last);
     }
 
     fn poll(&mut self, now: u64) {
@@ -251,7 +253,8 @@ impl Sysmon {
         }
     }
 
-    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool) {
+    /// `slices_last`: some goroutine has run since the last look at least, so its P did not look at its timers.
+    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, slices_last: bool) {
         let busy = SLEEP.idle() == 0;
         let longest = if waiting.any {
             PAUSE_WAITING
@@ -261,7 +264,7 @@ impl Sysmon {
             PAUSE_MAX
         };
         self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
-        if busy || !poller::is_waiting() {
+        if slices_last && (busy || !poller::is_waiting()) {
             let next = timer::earliest();
             let left = next.saturating_add(TIMER_OVERDUE).saturating_sub(now);
             self.pause = self.pause.min(left.max(PAUSE));
