@@ -281,7 +281,7 @@ unsafe fn wait(
     }
     if claim == UNCLAIMED {
         // The deadline of an operation is no timeout.
-        let _unlimited = deadline.is_none().then(ambient::suspend);
+        let _unlimited = (deadline.is_none() && wake_by.is_some()).then(ambient::suspend);
         // If somebody has claimed the wait already, this returns with its wake-up.
         let place = Place { object: ptr::from_ref(&ops) as usize, node: nodes as usize };
         claim = ambient::park_until(&wait, reason, place.address(), wake_by);

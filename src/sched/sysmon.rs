@@ -218,6 +218,7 @@ impl Sysmon {
             return retake && p.take_from_syscall() && hand_off(p);
         }
         let Some(m) = p.m() else { return false };
+        let slice = if local { SLICE_URGENT } else { SLICE };
         let mut runs = false;
         if (needed || waiting.urgent || age >= BLOCKED_MAX)
             && let Some(cpu) = thread::cpu_nanos(m.tid())
@@ -226,9 +227,8 @@ impl Sysmon {
                 seen.sample = None;
                 return hand_off(p);
             }
-            runs = seen.has_run(now, cpu);
+            runs = seen.has_run(now, cpu, slice);
         }
-        let slice = if local { SLICE_URGENT } else { SLICE };
         if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
             preempt::request(p);
             return true;
@@ -273,14 +273,15 @@ impl Sysmon {
 }
 
 impl Seen {
-    /// Whether the M's thread has had a core for half of the time at least since it was first looked at in this slice. If
-    /// other processes had it, nobody is served by taking the P from the thread that will get it back next.
-    fn has_run(&mut self, now: u64, cpu: u64) -> bool {
+    /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole
+    /// slice. If other processes had it, nobody is served by taking the P from the thread that will get it back next.
+    fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
         let Some((then, cpu_then)) = self.first else {
             self.first = Some((now, cpu));
             return false;
         };
-        cpu.saturating_sub(cpu_then) >= (now - then) / 2
+        let used = cpu.saturating_sub(cpu_then);
+        used >= (now - then) / 2 || used >= slice
     }
 
     /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.

@@ -12,13 +12,16 @@ use crate::sched::reason::WaitReason;
 pub(crate) struct Waiter(usize);
 
 struct Note {
-    set: AtomicUsize,
+    state: AtomicUsize,
     thread: Thread,
 }
 
+const SET: usize = 1;
+const PARKED: usize = 2;
+
 loom::thread_local! {
     static NOTE: &'static Note =
-        Box::leak(Box::new(Note { set: AtomicUsize::new(0), thread: loom::thread::current() }));
+        Box::leak(Box::new(Note { state: AtomicUsize::new(0), thread: loom::thread::current() }));
 }
 
 fn note() -> &'static Note {
@@ -33,15 +36,23 @@ impl Waiter {
     pub(crate) fn ready(self) {
         // SAFETY: notes are leaked.
         let note = unsafe { &*(self.0 as *const Note) };
-        assert_eq!(note.set.swap(1, Ordering::Release), 0, "a waiter was woken twice");
-        note.thread.unpark();
+        let before = note.state.swap(SET, Ordering::AcqRel);
+        assert_ne!(before, SET, "a waiter was woken twice");
+        // Not if it is not there yet: loom would take it out of whatever else it waits for.
+        if before == PARKED {
+            note.thread.unpark();
+        }
     }
 }
 
 pub(crate) fn park(_: WaitReason, _: usize) {
-    while note().set.swap(0, Ordering::Acquire) == 0 {
-        loom::thread::park();
+    let state = &note().state;
+    if state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        while state.load(Ordering::Acquire) != SET {
+            loom::thread::park();
+        }
     }
+    state.store(0, Ordering::Release);
 }
 
 pub(crate) const UNCLAIMED: usize = 0;
