@@ -10,13 +10,14 @@ const BEGIN: &str = "<!-- figures: written by compare/publish -->\n";
 const END: &str = "<!-- end of figures -->\n";
 
 /// The figures that the README shows, and what they mean to somebody who has not read compare/README.md.
-const FIGURES: [(&str, &str); 14] = [
+const FIGURES: [(&str, &str); 16] = [
     ("spawn_join", "start one and join it"),
     ("yield-all", "switch to the next one"),
     ("pingpong-all", "message there and back, no buffer"),
     ("mpmc", "message through a buffered channel, many senders and receivers"),
     ("select_blocked-2", "select of two that has to wait"),
     ("skynet", "a tree of a million, each"),
+    ("mutex_free", "lock and unlock"),
     ("mutex", "lock and unlock, contended"),
     ("timers: CPU time", "CPU time of a sleep, of very many"),
     ("parked: memory each", "memory of each of a million that wait"),
@@ -25,6 +26,7 @@ const FIGURES: [(&str, &str); 14] = [
     ("blocking", "64 sleeps in the kernel at once, marked where one can: times the ideal"),
     ("syscall_short", "a short system call, marked where one can"),
     ("tcp_echo-1000: server CPU per request", "CPU time of the server for a 64-byte echo, 1,000 connections"),
+    ("http_idle", "memory of an idle HTTP connection"),
 ];
 
 const PEERS: [(&str, &str); 5] =

@@ -2,7 +2,9 @@
 //!
 //! Each connection has a goroutine. It polls hyper's connection and calls the handler itself: there is no hand-over
 //! between the two, and a handler that blocks keeps only its own connection waiting. Bodies are read and written with
-//! [`Read`](std::io::Read) and [`Write`](std::io::Write).
+//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection whose client has been quiet for a moment gives its
+//! goroutine and its buffers up until the client speaks again: thousands of idle ones cost little more than their sockets. So
+//! thread-locals of a handler may be new at any request.
 //!
 //! ```
 //! use gort::http::{Request, Server};

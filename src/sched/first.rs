@@ -17,13 +17,15 @@
 //! - F3. A goroutine that spawns its successor and ends would otherwise be overtaken by it, that one by the next, and so
 //!   on, and none would end: so not more than [`GENERATIONS`] of a line of descent go first.
 //! - F4. A parent may hold a lock that its child needs, and a child may compute or block for long. Then it is the parent
-//!   that was kept waiting: it goes on with Go's order from then on ([`was_kept_waiting`]).
+//!   that was kept waiting: it goes on with Go's order from then on ([`was_kept_waiting`]). So this is done only where the P can be
+//!   taken from a child that blocks (`detach.rs`).
 
 use std::sync::atomic::Ordering;
 
 use super::g::G;
 use super::p::P;
 use super::section::Section;
+use crate::sys::membarrier;
 
 /// How many of a line of descent may go first.
 const GENERATIONS: u8 = 16;
@@ -43,6 +45,7 @@ pub(crate) fn goes_first(section: &Section, p: &'static P, child: &'static G) ->
 fn may_stop(section: &Section, p: &'static P) -> bool {
     let m = section.m();
     section.g().tp.get() != 0
+        && membarrier::is_available()
         && m.in_runtime.get() == 1
         && m.locked_g.get().is_none()
         && !p.preempt.load(Ordering::Relaxed)

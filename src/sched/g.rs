@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use super::futureword::FutureWord;
 use super::m::M;
 use super::parkword::ParkWord;
-use super::peek::{PeekBool, PeekRef, PeekU32, PeekU64};
+use super::peek::{PeekBool, PeekRef, PeekU32, PeekU64, PeekUsize};
 use super::reason::WaitReason;
 use super::status::Status;
 
@@ -95,7 +95,7 @@ pub(crate) struct G {
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: Cell<usize>,
     /// Its stack pointer while it does not run.
-    pub(crate) context: Cell<usize>,
+    pub(crate) context: PeekUsize,
     /// The next G in whatever list it is in.
     pub(crate) link: Cell<*const G>,
     /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
@@ -146,7 +146,7 @@ impl G {
             firsts: AtomicU8::new(0),
             m: AtomicPtr::new(ptr::null_mut()),
             tp: Cell::new(0),
-            context: Cell::new(0),
+            context: PeekUsize::new(0),
             link: Cell::new(ptr::null()),
             locked_m: PeekRef::new(),
             tid: Cell::new(0),

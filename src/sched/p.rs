@@ -100,6 +100,11 @@ impl P {
         }
     }
 
+    /// By its new owner, which goes on with a goroutine that it has already.
+    pub(crate) fn begin_slice(&self) {
+        self.tick.store(self.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
     fn new(id: u32) -> P {
         P {
             id,

@@ -2,7 +2,7 @@
 //! nothing, and cost what a `Cell` costs.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 macro_rules! peek {
     ($(#[$doc:meta])* $name:ident, $value:ty, $atomic:ty) => {
@@ -40,6 +40,18 @@ peek!(
     /// A number.
     PeekU64, u64, AtomicU64
 );
+peek!(
+    /// An address.
+    PeekUsize, usize, AtomicUsize
+);
+
+impl PeekUsize {
+    /// For the owner, which may write there.
+    #[inline(always)]
+    pub(crate) fn as_ptr(&self) -> *mut usize {
+        self.0.as_ptr()
+    }
+}
 
 impl PeekBool {
     /// By the owner: not atomic.

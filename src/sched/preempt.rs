@@ -192,8 +192,7 @@ fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>) {
     let p = m.next_p.take();
     m.set_p(p);
     if let Some(p) = p {
-        // A new slice.
-        p.tick.store(p.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        p.begin_slice();
         p.answer_preempt();
     }
     STOPPED.fetch_sub(1, Ordering::Relaxed);

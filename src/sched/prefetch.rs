@@ -12,13 +12,25 @@ fn line(g: *const G, offset: isize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(g.cast::<i8>().wrapping_offset(offset)) };
 }
 
-/// `g` will run soon: its head, the top of its stack, and the thread-locals behind it.
+/// `g` will run soon, and its head was asked for before: where its stack is in use, and the thread-locals behind it.
 #[inline(always)]
 pub(crate) fn to_be_run(g: *const G) {
-    for offset in [0, -64, -128, -192, -256, 64, 128, 192, 256, 320, 384, 448] {
+    for offset in [64, 128, 192, 256, 320, 384, 448] {
         line(g, offset);
     }
+    // SAFETY: Gs are never unmapped. If somebody else has it by now, what is fetched is not needed.
+    let depth = (g as isize - unsafe { (*g).context.get() } as isize).clamp(64, 64 * DEEPEST);
+    for line_number in 0..DEEPEST {
+        let offset = depth - 64 * line_number;
+        if offset < 0 {
+            break;
+        }
+        line(g, -offset);
+    }
 }
+
+/// So many lines of a stack are asked for.
+const DEEPEST: isize = 12;
 
 /// Something at that address will be touched soon: a goroutine, or a timer.
 #[inline(always)]

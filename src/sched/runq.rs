@@ -209,14 +209,14 @@ impl<T> Owner<'_, T> {
         }
     }
 
-    /// What will be taken after the next one, if the ring is so long that it is likely not in the cache. A guess:
-    /// thieves may have it by now.
+    /// The two that will be taken next, if the ring is so long that they are likely not in the cache. A guess:
+    /// thieves may have them by now.
     #[inline]
-    pub(crate) fn peek_if_long(&self) -> Option<*const T> {
+    pub(crate) fn peek_if_long(&self) -> Option<[*const T; 2]> {
         let head = self.0.head.load(Ordering::Relaxed);
         let tail = self.0.tail.load(Ordering::Relaxed);
-        let len = tail.wrapping_sub(head);
-        (len > LONG).then(|| self.0.ring[(head & MASK) as usize].load(Ordering::Relaxed).cast_const())
+        let at = |index: u32| self.0.ring[(index & MASK) as usize].load(Ordering::Relaxed).cast_const();
+        (tail.wrapping_sub(head) > LONG).then(|| [at(head), at(head.wrapping_add(1))])
     }
 
     /// Whether `runnext` is free and the ring is short (see `peek_if_long`).

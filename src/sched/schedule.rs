@@ -217,6 +217,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             if let Some(p) = state.take_idle_p() {
                 drop(state);
                 m.set_p(Some(p));
+                p.begin_slice();
                 m.go_on.set(true);
                 return None;
             }

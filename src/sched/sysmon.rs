@@ -162,11 +162,15 @@ impl Sysmon {
         let mut longest: Option<(u64, &'static P)> = None;
         let mut slices_last = false;
         for p in p::all() {
+            let seen = &mut self.seen[p.id as usize];
             if global::is_idle(p.id as usize) {
-                self.seen[p.id as usize].sample = None;
+                (seen.sample, seen.first) = (None, None);
                 continue;
             }
-            slices_last |= self.seen[p.id as usize].tick == p.tick.load(Ordering::Relaxed);
+            if p.m().is_none() {
+                continue; // retired, and given up
+            }
+            slices_last |= seen.tick == p.tick.load(Ordering::Relaxed);
             acted |= self.look_at(p, now, waiting, &mut longest);
         }
         if waiting.urgent
@@ -219,12 +223,13 @@ impl Sysmon {
         }
         let Some(m) = p.m() else { return false };
         let slice = if local { SLICE_URGENT } else { SLICE };
-        let mut runs = false;
+        // Without a clock that tells, it does.
+        let mut runs = true;
         if (needed || waiting.urgent || age >= BLOCKED_MAX)
             && let Some(cpu) = thread::cpu_nanos(m.tid())
         {
             if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, needed) && detach(m, p) {
-                seen.sample = None;
+                (seen.sample, seen.first) = (None, None);
                 return hand_off(p);
             }
             runs = seen.has_run(now, cpu, slice);
@@ -276,11 +281,12 @@ impl Seen {
     /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole
     /// slice. If other processes had it, nobody is served by taking the P from the thread that will get it back next.
     fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
-        let Some((then, cpu_then)) = self.first else {
+        // Less than before: it is another thread's.
+        let Some((then, cpu_then)) = self.first.filter(|&(_, cpu_then)| cpu_then <= cpu) else {
             self.first = Some((now, cpu));
             return false;
         };
-        let used = cpu.saturating_sub(cpu_then);
+        let used = cpu - cpu_then;
         used >= (now - then) / 2 || used >= slice
     }
 

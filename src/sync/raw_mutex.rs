@@ -33,9 +33,10 @@
 //! Most mutexes are never contended, so their unlock is a plain store: without CONTENDED it clears `owner` and looks at
 //! `flags` without a fence between, and may see them as they were. The first who has to wait pays for this. It sets
 //! CONTENDED, makes all threads of the process pass a barrier (`heavy_fence`, some microseconds, once in the life of a mutex),
-//! and looks at `owner` again. An unlock whose look at `flags` came before the barrier has cleared `owner` before it, too:
-//! then the first waiter finds the lock free and takes it, or finds somebody in it who took it since, whose unlock will look after
-//! the barrier. In either case an unlock that sees QUEUED follows, for others who saw CONTENDED and parked meanwhile.
+//! and looks at `owner` again. An unlock whose last look at `flags` came before the barrier has cleared `owner` before it, too:
+//! then the first waiter finds the lock free and takes it, or finds somebody in it who took it since. Any other unlock sees CONTENDED
+//! at its last look, and makes up for the fence that it left out before it looks for QUEUED, as above. In either case an unlock that
+//! sees QUEUED follows, for others who saw CONTENDED and parked meanwhile.
 //! (Where the kernel has no such barrier, `light_fence` is a fence.)
 //!
 //! Orderings: taking the lock is Acquire and pairs with the Release of the unlock. A hand-over stays with who does it
@@ -47,7 +48,7 @@ use super::holder::{self, StackPage};
 use super::patience::Patience;
 use super::spin::Spin;
 use super::waitq::{Claimed, GRANTED, Node, Queue, RETRY, Unlinked};
-use crate::atomic::{AtomicU32, Ordering, fence_after_seq_cst, heavy_fence, light_fence};
+use crate::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 
@@ -107,6 +108,8 @@ impl RawMutex {
         self.owner.store(FREE, Ordering::Release);
         light_fence();
         if self.flags.load(Ordering::Relaxed) != 0 {
+            // The barrier may have come before the store.
+            fence(Ordering::SeqCst);
             self.look_at_queue();
         }
     }
@@ -196,7 +199,7 @@ impl RawMutex {
                 continue;
             }
             patience.start();
-            let starving = again && patience.is_exhausted();
+            let starving = woken && patience.is_exhausted();
             let node = Node::new(0);
             if !self.enqueue(&node, woken, starving, again) {
                 woken = false;
@@ -300,7 +303,7 @@ impl RawMutex {
     fn wake_one(&self) {
         let mut queue = self.queue.lock();
         let next = queue.pop(RETRY);
-        let mut done = if queue.is_empty() { QUEUED } else { 0 };
+        let mut done = if queue.is_empty() { QUEUED | STARVING } else { 0 };
         if next.is_none() {
             done |= WOKEN;
         }
