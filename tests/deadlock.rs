@@ -140,13 +140,16 @@ fn two_mutexes_in_opposite_order() {
 }
 
 fn a_reader_that_wants_to_write() {
-    must_be_found("a_reader_that_wants_to_write", &["sync.RWMutex.Lock"], || {
+    let printed = must_be_found("a_reader_that_wants_to_write", &["sync.RWMutex.Lock"], || {
         gort::run(|| {
             let lock = RwLock::new(());
             let _read = lock.read();
             let _write = lock.write();
         });
     });
+    let Some(printed) = printed else { return };
+    let holder = "waits for a lock that 1 reader holds: goroutine 1";
+    assert!(printed.stderr.contains(holder), "{}", printed.stderr);
 }
 
 fn a_wait_group_that_is_never_done() {

@@ -99,6 +99,35 @@ fn who_holds_a_lock_is_named() {
     }
 }
 
+#[test]
+fn readers_of_a_lock_are_named() {
+    static LOCK: gort::sync::RwLock<()> = gort::sync::RwLock::new(());
+    let (release, released) = gort::chan::bounded::<()>(0);
+    let first = named("reads", {
+        let released = released.clone();
+        move || {
+            let _guard = gort::sync::RwLockWriteGuard::downgrade(LOCK.write());
+            released.recv().unwrap_err();
+        }
+    });
+    until_seen("reads", "chan receive");
+    let second = named("reads too", move || {
+        let _guard = LOCK.read();
+        released.recv().unwrap_err();
+    });
+    until_seen("reads too", "chan receive");
+    let writer = named("wants to write", || drop(LOCK.write()));
+    let seen = until_seen("wants to write", "sync.RWMutex.Lock");
+    let both = [first.id(), second.id()];
+    let said = |a: u64, b: u64| format!("waits for a lock that 2 readers hold: goroutines {a}, {b}\n");
+    let text = seen.to_string();
+    assert!(text.contains(&said(both[0], both[1])) || text.contains(&said(both[1], both[0])), "{text}");
+    drop(release);
+    for one in [first, second, writer] {
+        one.join().unwrap();
+    }
+}
+
 #[inline(never)]
 fn spins_here(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {

@@ -208,6 +208,133 @@ fn who_waits_for_a_lock_of_a_leaked_one() {
 }
 
 #[test]
+fn who_wants_to_write_what_a_leaked_one_reads() {
+    // As a static: the address of the lock is nowhere but in code.
+    static LOCKS: [RwLock<()>; 100] = [const { RwLock::new(()) }; 100];
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    must_be_found(
+        |name| {
+            let (sender, receiver) = bounded::<u32>(1);
+            std::mem::forget(sender);
+            let lock = &LOCKS[NEXT.fetch_add(1, Relaxed)];
+            named(name, move || {
+                let _guard = lock.read();
+                receiver.recv().is_ok()
+            });
+            common::until("it is held", || lock.is_locked());
+            // One that can be taken back does not help the others.
+            drop(lock.read());
+            for _ in 0..2 {
+                named(name, || drop(lock.write()));
+            }
+        },
+        &[("chan receive", 1), ("sync.RWMutex.Lock", 2)],
+    );
+}
+
+#[test]
+fn who_reads_twice_with_a_writer_between() {
+    must_be_found(
+        |name| {
+            let lock = Arc::new(RwLock::new(()));
+            named(name, {
+                let lock = lock.clone();
+                move || {
+                    let first = lock.read();
+                    until_waiting(name, "sync.RWMutex.Lock", 1);
+                    // Readers go in until the writer has waited for a while.
+                    while let Some(second) = lock.try_read() {
+                        drop(second);
+                        gort::yield_now();
+                    }
+                    drop((lock.read(), first));
+                }
+            });
+            common::until("it is held", || lock.is_locked());
+            named(name, move || drop(lock.write()));
+        },
+        &[("sync.RWMutex.Lock", 1), ("sync.RWMutex.RLock", 1)],
+    );
+}
+
+#[test]
+fn readers_that_all_want_to_write() {
+    must_be_found(
+        |name| {
+            let lock = Arc::new(RwLock::new(()));
+            let both = Arc::new(Barrier::new(3));
+            for _ in 0..2 {
+                let (lock, both) = (lock.clone(), both.clone());
+                named(name, move || {
+                    let guard = lock.read();
+                    both.wait();
+                    drop((lock.write(), guard));
+                });
+            }
+            named(name, move || {
+                let guard = lock.upgradable_read();
+                both.wait();
+                drop(gort::sync::RwLockUpgradableReadGuard::upgrade(guard));
+            });
+        },
+        &[("sync.RWMutex.Lock", 3)],
+    );
+}
+
+#[test]
+fn who_waits_for_a_reader_that_goes_on_is_not_listed() {
+    static LOCK: RwLock<()> = RwLock::new(());
+    static OF_THREAD: RwLock<()> = RwLock::new(());
+    static IMPATIENT: RwLock<()> = RwLock::new(());
+    gort::run(|| {
+        let (stop, stopped) = bounded::<()>(0);
+        // Both have read before, and one of them does again.
+        let leaked_one = || {
+            drop((LOCK.read(), OF_THREAD.read(), IMPATIENT.read()));
+            chan::never::<()>().recv().is_ok()
+        };
+        named("reads no more", leaked_one);
+        until_waiting("reads no more", "chan receive", 1);
+        let reads = |lock: &'static RwLock<()>| {
+            let stopped = stopped.clone();
+            move || {
+                let _guard = lock.read();
+                while stopped.recv_timeout(Duration::from_millis(1)) == Err(chan::RecvTimeoutError::Timeout) {
+                }
+            }
+        };
+        let reader = gort::spawn(reads(&LOCK));
+        let thread = std::thread::spawn(reads(&OF_THREAD));
+        let impatient_reader = gort::spawn(reads(&IMPATIENT));
+        common::until("they are held", || LOCK.is_locked() && OF_THREAD.is_locked() && IMPATIENT.is_locked());
+        let writers = [&LOCK, &OF_THREAD].map(|lock| named("locks", || drop(lock.write())));
+        // With a timeout: who reads behind it has to wait for that only.
+        let impatient = named("impatient", || IMPATIENT.try_write_for(Duration::from_secs(3600)).is_some());
+        until_waiting("locks", "sync.RWMutex.Lock", 2);
+        until_waiting("impatient", "sync.RWMutex.Lock", 1);
+        while IMPATIENT.try_read().is_some() {
+            gort::yield_now();
+        }
+        let behind = named("locks", || drop(IMPATIENT.read()));
+        until_waiting("locks", "sync.RWMutex.RLock", 1);
+        common::until("the leaked one is listed", || listed("reads no more"));
+
+        for _ in 0..common::amount(20, 500) {
+            assert!(!listed("locks") && !listed("impatient"), "{}", leaked());
+            gort::yield_now();
+        }
+
+        drop(stop);
+        drop(stopped);
+        thread.join().unwrap();
+        assert!(impatient.join().unwrap());
+        for end in writers.into_iter().chain([reader, impatient_reader, behind]) {
+            end.join().unwrap();
+        }
+    });
+}
+
+#[test]
 fn reachable_ones_are_not_listed() {
     static HELD: Mutex<bool> = Mutex::new(true);
     static OTHER: RwLock<bool> = RwLock::new(true);

@@ -113,8 +113,9 @@ impl GoroutineTrace {
 
     /// If it waits for a mutex or an `RwLock` that one goroutine holds: that goroutine's id.
     pub fn waits_for_goroutine(&self) -> Option<u64> {
-        match self.0.holder {
-            Some(Holder::One(id)) => id,
+        match &self.0.holder {
+            Some(Holder::One(id)) => *id,
+            Some(Holder::Readers(1, known)) => known.first().copied(),
             _ => None,
         }
     }
@@ -149,6 +150,21 @@ impl fmt::Display for Dump {
     }
 }
 
+/// As "waits for a lock that 3 readers hold: goroutines 5, 7".
+fn write_readers(f: &mut fmt::Formatter<'_>, count: u64, known: &[u64]) -> fmt::Result {
+    let (readers, hold) = if count == 1 { ("reader", "holds") } else { ("readers", "hold") };
+    write!(f, "waits for a lock that {count} {readers} {hold}")?;
+    for (index, id) in known.iter().enumerate() {
+        let before = match (index, known.len()) {
+            (0, 1) => ": goroutine ",
+            (0, _) => ": goroutines ",
+            _ => ", ",
+        };
+        write!(f, "{before}{id}")?;
+    }
+    writeln!(f)
+}
+
 impl fmt::Display for GoroutineTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "goroutine {} [{}", self.id(), self.state())?;
@@ -164,10 +180,10 @@ impl fmt::Display for GoroutineTrace {
             write!(f, " {{name: {name}}}")?;
         }
         writeln!(f, ":")?;
-        match self.0.holder {
+        match &self.0.holder {
             Some(Holder::One(Some(id))) => writeln!(f, "waits for a lock that goroutine {id} holds")?,
             Some(Holder::One(None)) => writeln!(f, "waits for a lock that a thread outside of gort holds")?,
-            Some(Holder::Readers(count)) => writeln!(f, "waits for a lock that {count} readers hold")?,
+            Some(Holder::Readers(count, known)) => write_readers(f, *count, known)?,
             None => {}
         }
         let functions = functions(&self.0.frames);

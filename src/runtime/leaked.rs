@@ -24,9 +24,9 @@ use crate::sched::leak;
 ///
 /// These waits are understood, if they have no timeout and no context limits them: to send to and to receive from channels, selects
 /// of up to 16 cases, wait groups, and joining a goroutine that waits for ever itself or waiting for a lock that it holds
-/// (not for one that is locked for reading: readers are counted, not known).
+/// (if it has locked more than four for reading at once, for the first four).
 ///
-/// What is listed does wait for ever, in safe code that keeps its handles at aligned addresses. Not everything that does is
+/// What is listed does wait for ever, in safe code that keeps its handles at aligned addresses and forgets no guards. Not everything that does is
 /// listed: memory is searched word by word, and a word that is no longer used, or only looks like the address of
 /// a channel, counts as well; so does whatever lies on the heap, even if only a leaked goroutine can reach it. What is missed
 /// once is often found later, when memory was used for something else.

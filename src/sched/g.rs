@@ -93,7 +93,7 @@ pub(crate) struct G {
     pub(crate) firsts: AtomicU8,
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
-    pub(crate) tp: Cell<usize>,
+    pub(crate) tp: PeekUsize,
     /// Its stack pointer while it does not run.
     pub(crate) context: PeekUsize,
     /// The next G in whatever list it is in.
@@ -145,7 +145,7 @@ impl G {
             status: AtomicU8::new(Status::Dead as u8),
             firsts: AtomicU8::new(0),
             m: AtomicPtr::new(ptr::null_mut()),
-            tp: Cell::new(0),
+            tp: PeekUsize::new(0),
             context: PeekUsize::new(0),
             link: Cell::new(ptr::null()),
             locked_m: PeekRef::new(),

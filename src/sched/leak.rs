@@ -9,6 +9,8 @@
 //! | a wait group | its clones | the same |
 //! | the end of a goroutine | that goroutine | whether that one waits for ever |
 //! | a mutex, or an RwLock that is locked for writing | its holder, because guards cannot be sent | the same |
+//! | to write what others read | all of the readers | whether one of them waits for ever |
+//! | to read behind somebody who waits to write | that one | the same |
 //! | no channel at all | nothing | – |
 //!
 //! A goroutine that waits for one of these, without a timeout, is a candidate. Everything else is a root: all memory that the process
@@ -23,8 +25,7 @@
 //! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on
 //!   the heap is a root even if only candidates can reach it.
 //!
-//! Readers of an RwLock are not known, so who waits for them is not a candidate: a guard may exist as the address of whatever the
-//! lock is a part of, which can be anything.
+//! Readers of an RwLock are known if they are goroutines and do not read too much at once (`sync/reads.rs`).
 //!
 //! Nothing is allocated and no lock is taken while the threads are stopped: the memory that is needed is mapped before. It is not
 //! searched, and neither are the stacks of goroutines that have ended.
@@ -44,9 +45,10 @@ use super::{deadlock, m, syscall};
 use crate::chan::waitq::{ELSEWHERE, Node as ChanNode};
 use crate::chan::{counter, engine};
 use crate::stack::slab;
-use crate::sync::Holders;
 use crate::sync::holder::StackPage;
+use crate::sync::reads::Reads;
 use crate::sync::waitq::Node as LockNode;
+use crate::sync::{Blockers, Crowd};
 use crate::sys::inspect::{self, File, Memory};
 use crate::sys::mem::{self, PAGE};
 
@@ -127,8 +129,9 @@ struct Candidate {
     count: usize,
     /// If it joins: the info of the goroutine that it waits for.
     joins: usize,
-    /// If it waits for a lock: where the stack of the holder is.
-    holder: Option<StackPage>,
+    /// If it waits for a lock.
+    lock: Option<Blockers>,
+    queued_in: Option<Crowd>,
     live: bool,
     /// It is live, and its stack has been looked at.
     spread: bool,
@@ -187,7 +190,10 @@ const RUNNING: usize = 1 << 14;
 
 impl Desk {
     fn new(goroutines: usize) -> Option<Desk> {
-        let each = size_of::<Candidate>() + 2 * (size_of::<Target>() + 2 * size_of::<usize>());
+        let each = size_of::<Candidate>()
+            + size_of::<(usize, usize)>()
+            + size_of::<(Crowd, usize)>()
+            + 2 * (size_of::<Target>() + size_of::<usize>());
         let lists = HOLES * size_of::<Range<usize>>() + 2 * RUNNING * size_of::<usize>();
         let size = (goroutines * each + lists + MAPS + 16 * PAGE).next_multiple_of(PAGE);
         Some(Desk { start: mem::reserve(size).ok()?, size, goroutines })
@@ -198,6 +204,7 @@ impl Desk {
         Search {
             candidates: carve(&mut next, self.goroutines),
             infos: carve(&mut next, self.goroutines),
+            crowds: carve(&mut next, self.goroutines),
             waits: carve(&mut next, 2 * self.goroutines),
             targets: carve(&mut next, 2 * self.goroutines),
             holes: carve(&mut next, HOLES),
@@ -228,6 +235,8 @@ struct Search {
     candidates: List<Candidate>,
     /// The info of each candidate and where it is in that list, sorted.
     infos: List<(usize, usize)>,
+    /// The candidates that keep others out of an RwLock, as places in that list, sorted. As many as fit.
+    crowds: List<(Crowd, usize)>,
     /// Starts of targets.
     waits: List<usize>,
     /// By their starts, no two with the same.
@@ -256,6 +265,7 @@ impl Search {
     /// Finds out which candidates are live. `None`: something did not fit, or could not be read.
     fn run(&mut self, stopped: &Stopped, untouched: &[Range<usize>]) -> Option<()> {
         let memory = Memory::open()?;
+        let reads = Reads::new();
         for g in m::all().filter_map(m::M::current) {
             self.running.push(address(g)).then_some(())?;
         }
@@ -278,8 +288,15 @@ impl Search {
         self.candidates.as_mut_slice().sort_unstable_by_key(|candidate| address(candidate.g));
         for (index, candidate) in self.candidates.as_slice().iter().enumerate() {
             self.infos.push((candidate.g.info.load(Ordering::Relaxed) as usize, index)).then_some(())?;
+            for lock in reads.of(candidate.g) {
+                self.crowds.push((Crowd::Readers(lock), index));
+            }
+            if let Some(crowd) = candidate.queued_in {
+                self.crowds.push((crowd, index));
+            }
         }
         self.infos.as_mut_slice().sort_unstable();
+        self.crowds.as_mut_slice().sort_unstable();
         self.merge_targets();
 
         self.look_at_mappings(&memory)?;
@@ -305,11 +322,11 @@ impl Search {
         let Some(wait) = self.wait_of(g) else { return true };
         let first = self.waits.len;
         let mut count = 0;
-        let (mut joins, mut holder) = (0, None);
+        let (mut joins, mut lock, mut queued_in) = (0, None, None);
         match wait {
             Wait::Nothing => {}
             Wait::Join(info) => joins = info,
-            Wait::Lock(page) => holder = Some(page),
+            Wait::Lock(blockers, crowd) => (lock, queued_in) = (Some(blockers), crowd),
             Wait::Target(target) => {
                 count = 1;
                 if !self.add_target(target) {
@@ -327,7 +344,16 @@ impl Search {
                 }
             }
         }
-        self.candidates.push(Candidate { g, first, count, joins, holder, live: false, spread: false })
+        self.candidates.push(Candidate {
+            g,
+            first,
+            count,
+            joins,
+            lock,
+            queued_in,
+            live: false,
+            spread: false,
+        })
     }
 
     fn add_target(&mut self, range: Range<usize>) -> bool {
@@ -387,9 +413,8 @@ impl Search {
                 Wait::Target(place.object - 2 * size_of::<usize>()..place.object + size_of::<usize>())
             }),
             // SAFETY: it waits there, and everybody is stopped.
-            _ => match unsafe { Holders::of_wait(reason, object) } {
-                Holders::Writer(page) if queued(place()) => Some(Wait::Lock(page)),
-                _ => None,
+            _ => unsafe {
+                Some(Wait::Lock(Blockers::of_wait(reason, object)?, Crowd::of_wait(reason, object)))
             },
         }
     }
@@ -542,10 +567,19 @@ impl Search {
         slot(next.g).contains(&on_stack).then_some(next)
     }
 
+    /// Whether nobody of these is known to wait for ever.
+    fn all_live(&self, crowd: Crowd) -> bool {
+        let crowds = self.crowds.as_slice();
+        let first = crowds.partition_point(|&(other, _)| other < crowd);
+        let members = crowds[first..].iter().take_while(|&&(other, _)| other == crowd);
+        members.into_iter().all(|&(_, at)| self.candidates.as_slice()[at].live)
+    }
+
     /// Whether something that can end the wait was found.
     fn may_end(&self, candidate: &Candidate) -> bool {
-        if let Some(page) = candidate.holder {
-            return self.stack_owner(page.near(address(candidate.g))).is_none_or(|holder| holder.live);
+        if let Some(Blockers { holder, crowd }) = candidate.lock {
+            let holder = holder.and_then(|page: StackPage| self.stack_owner(page.near(address(candidate.g))));
+            return holder.is_none_or(|holder| holder.live) && crowd.is_none_or(|crowd| self.all_live(crowd));
         }
         if candidate.joins != 0 {
             // Only a goroutine that waits for ever never ends.
@@ -570,8 +604,8 @@ enum Wait {
     Select(&'static Place),
     /// The info of a goroutine.
     Join(usize),
-    /// The holder of a lock.
-    Lock(StackPage),
+    /// A lock, and in which crowd it stands there itself.
+    Lock(Blockers, Option<Crowd>),
 }
 
 /// The addresses of its stack, its G and its thread-locals.

@@ -35,6 +35,7 @@ use super::{ask, context, p, readers, section, syscall, wake};
 use crate::stack::slab;
 use crate::sync::Holders;
 use crate::sync::holder::StackPage;
+use crate::sync::reads::Reads;
 use crate::sys::clock::nanotime;
 use crate::sys::mem::PAGE;
 use crate::sys::thread;
@@ -58,12 +59,12 @@ pub(crate) struct Snapshot {
 }
 
 /// Who holds a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// The goroutine of that id; or none: a thread outside.
     One(Option<u64>),
-    /// So many readers.
-    Readers(u64),
+    /// So many readers; the ids of those that are known.
+    Readers(u64, Vec<u64>),
 }
 
 /// What is copied while a goroutine is kept from running: it fits onto the stack.
@@ -135,8 +136,12 @@ impl Raw {
             frames: self.frames.as_slice().to_vec(),
             holder: match self.holders {
                 Holders::Nobody => None,
-                Holders::Writer(page) | Holders::Readers(_, Some(page)) => Some(Holder::One(on_page(page))),
-                Holders::Readers(count, None) => Some(Holder::Readers(count)),
+                Holders::Writer(page) => Some(Holder::One(on_page(page))),
+                Holders::Readers { count, lock, upgradable } => {
+                    let upgradable = upgradable.map(on_page).filter(|&id| id != Some(self.id));
+                    let known = readers_of(lock).into_iter().chain(upgradable.flatten());
+                    Some(Holder::Readers(count + u64::from(upgradable.is_some()), known.collect()))
+                }
             },
             caller: false,
         }
@@ -149,6 +154,17 @@ fn on_page(page: StackPage) -> Option<u64> {
     slab::for_each_g(|g| {
         if g.status() != Status::Dead && page.is_within(stack_of(g).start, stack_of(g).end) {
             found = Some(g.id());
+        }
+    });
+    found
+}
+
+/// The goroutines that are known to have locked it for reading.
+fn readers_of(lock: usize) -> Vec<u64> {
+    let (reads, mut found) = (Reads::new(), Vec::new());
+    slab::for_each_g(|g| {
+        if g.status() != Status::Dead && reads.of(g).any(|read| read == lock) {
+            found.push(g.id());
         }
     });
     found

@@ -29,6 +29,7 @@ mod deadline;
 mod go;
 mod group;
 pub(crate) mod holder;
+mod holders;
 mod lazy_lock;
 mod mutex;
 mod once;
@@ -40,6 +41,7 @@ mod raw_mutex;
 mod raw_rwlock;
 mod raw_semaphore;
 mod raw_wait_group;
+pub(crate) mod reads;
 mod rwlock;
 mod rwlock_grant;
 mod semaphore;
@@ -52,6 +54,7 @@ pub(crate) mod waitq;
 pub use self::barrier::{Barrier, BarrierWaitResult};
 pub use self::condvar::{Condvar, WaitTimeoutResult};
 pub use self::group::Group;
+pub(crate) use self::holders::{Blockers, Crowd, Holders};
 pub use self::lazy_lock::LazyLock;
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
 pub use self::once::Once;
@@ -59,7 +62,6 @@ pub use self::once_lock::OnceLock;
 pub use self::pool::Pool;
 pub use self::raw_mutex::RawMutex;
 pub use self::raw_rwlock::RawRwLock;
-pub(crate) use self::rwlock::Holders;
 pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard,

@@ -48,6 +48,7 @@ use std::time::Instant;
 
 use super::holder::Holder;
 use super::patience::{self, Patience};
+use super::reads;
 use super::spin::Spin;
 use super::waitq::{GRANTED, Node, Queue, RETRY};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -69,8 +70,8 @@ pub(super) const BLOCKS_RECURSIVE: u64 = WRITER;
 const BLOCKS_UPGRADABLE: u64 = WRITER | UPGRADABLE | WRITER_QUEUED | STARVING;
 
 /// Tags of nodes in the queue of upgraders.
-pub(super) const TO_READ_UPGRADABLY: usize = 0;
-pub(super) const TO_UPGRADE: usize = 1;
+pub(super) const TO_READ_UPGRADABLY: usize = 1;
+pub(super) const TO_UPGRADE: usize = 2;
 
 /// The lock under [`RwLock`](super::RwLock), for use with `lock_api`.
 ///
@@ -129,7 +130,13 @@ impl RawRwLock {
     pub(super) fn acquire_shared(&self, blocked_by: u64, deadline: Option<Instant>) -> bool {
         // Acquire pairs with the Release of the last writer.
         let before = self.state.fetch_add(READER, Ordering::Acquire);
-        before & (blocked_by | WRITER_QUEUED) == 0 || self.acquire_shared_slow(before, blocked_by, deadline)
+        if before & (blocked_by | WRITER_QUEUED) != 0
+            && !self.acquire_shared_slow(before, blocked_by, deadline)
+        {
+            return false;
+        }
+        reads::add(self.address());
+        true
     }
 
     #[inline]
@@ -143,7 +150,10 @@ impl RawRwLock {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return true,
+                Ok(_) => {
+                    reads::add(self.address());
+                    return true;
+                }
                 Err(now) => state = now,
             }
         }
@@ -460,7 +470,7 @@ impl RawRwLock {
     }
 
     /// What reports know this lock by.
-    fn address(&self) -> usize {
+    pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }
 }

@@ -3,16 +3,14 @@
 use std::time::{Duration, Instant};
 
 use super::deadline;
-use super::holder::{Holder, StackPage};
-use super::raw_mutex::RawMutex;
+use super::holder::Holder;
 use super::raw_rwlock::{
     BLOCKS_READERS, BLOCKS_RECURSIVE, Queues, READER, RawRwLock, UPGRADABLE, WRITER, readers,
 };
+use super::reads;
 use super::rwlock_grant::Keep;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::Place;
 use crate::time::clock;
 
 /// A reader-writer lock that blocks the goroutine, not its thread.
@@ -96,59 +94,6 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// ```
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-/// Who holds a lock, for reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Holders {
-    /// Nobody.
-    Nobody,
-    /// One writer.
-    Writer(StackPage),
-    /// So many readers, and perhaps an upgradable one.
-    Readers(u64, Option<StackPage>),
-}
-
-impl Holders {
-    /// Who holds the lock that a goroutine waits for with this reason and object; nobody, if it waits for something else.
-    ///
-    /// # Safety
-    /// The goroutine stays parked meanwhile.
-    pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Holders {
-        // SAFETY: waits for locks come with a place, and it borrows the lock.
-        unsafe {
-            match reason {
-                WaitReason::Mutex => {
-                    RawMutex::holder_of(Place::at(object).object).map_or(Holders::Nobody, Holders::Writer)
-                }
-                WaitReason::RwLockRead | WaitReason::RwLockWrite => {
-                    RawRwLock::holders_of(Place::at(object).object)
-                }
-                _ => Holders::Nobody,
-            }
-        }
-    }
-}
-
-impl RawRwLock {
-    /// Who holds the lock. `object` is what a goroutine that waits for it gave to `park`.
-    ///
-    /// # Safety
-    /// `object` is the address of a live `RawRwLock`.
-    pub(crate) unsafe fn holders_of(object: usize) -> Holders {
-        // SAFETY: the caller's promise.
-        let raw = unsafe { &*(object as *const RawRwLock) };
-        let state = raw.state.load(Ordering::Relaxed);
-        if state & WRITER != 0 {
-            raw.holder.page().map_or(Holders::Nobody, Holders::Writer)
-        } else if state & UPGRADABLE != 0 {
-            Holders::Readers(readers(state), raw.holder.page())
-        } else if readers(state) != 0 {
-            Holders::Readers(readers(state), None)
-        } else {
-            Holders::Nobody
-        }
-    }
-}
-
 // SAFETY: a writer excludes everybody, readers exclude writers (invariant 1 of the raw lock).
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
@@ -218,6 +163,7 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
 unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
         self.holder.clear();
+        reads::add(self.address());
         // Release pairs with the Acquire of other readers.
         if self.state.compare_exchange(WRITER, READER, Ordering::Release, Ordering::Relaxed).is_err() {
             self.pass_on(Keep::Shared, false);
@@ -307,6 +253,7 @@ unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
 // SAFETY: each changes the kind of the lock in one step.
 unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self) {
+        reads::add(self.address());
         self.release_upgradable(Keep::Shared);
     }
 

@@ -6,6 +6,7 @@ use super::raw_rwlock::{
     QUEUED, Queues, READER, RawRwLock, SHARED_QUEUED, STARVING, TO_UPGRADE, UPGRADABLE, WOKEN, WRITER,
     WRITER_QUEUED, readers,
 };
+use super::reads;
 use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
 use crate::atomic::Ordering;
 
@@ -28,6 +29,7 @@ fn one_is_awake(state: u64) -> bool {
 impl RawRwLock {
     #[inline]
     pub(super) fn release_shared(&self) {
+        reads::remove(self.address());
         // Release pairs with the Acquire of the next writer.
         let after = self.state.fetch_sub(READER, Ordering::Release).wrapping_sub(READER);
         // As signed numbers: no readers left but some bits set, or one reader too many has left.

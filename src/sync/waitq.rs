@@ -58,6 +58,11 @@ impl Node {
         claim
     }
 
+    /// What the waiter asks for.
+    pub(super) fn tag(&self) -> usize {
+        self.tag
+    }
+
     /// Whether it is in a queue, and nobody has claimed it.
     pub(crate) fn waits(&self) -> bool {
         self.is_linked() && self.wait.claim() == UNCLAIMED
