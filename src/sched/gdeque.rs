@@ -74,6 +74,22 @@ impl GDeque {
         Some(g)
     }
 
+    /// Lets the second one be the first, if it is preferred and the first one is not.
+    pub(crate) fn prefer_second(&mut self, preferred: impl Fn(&'static G) -> bool) -> bool {
+        if self.len < 2 {
+            return false;
+        }
+        let (first, second) = (self.place(0), self.place(1));
+        // SAFETY: both are full; Gs are never unmapped.
+        unsafe {
+            let swap = preferred(&**second) && !preferred(&**first);
+            if swap {
+                std::ptr::swap(first, second);
+            }
+            swap
+        }
+    }
+
     /// The last one, which stays.
     #[inline]
     pub(crate) fn back(&self) -> Option<&'static G> {
@@ -104,6 +120,19 @@ impl GDeque {
 mod tests {
     use super::*;
     use std::collections::VecDeque;
+
+    #[test]
+    fn the_second_goes_first_only_if_it_alone_is_preferred() {
+        let [a, b, c] = [0; 3].map(|_| &*Box::leak(Box::new(G::new(0, 1, 0))));
+        let is = |wanted: &'static G| move |g: &'static G| std::ptr::eq(g, wanted);
+        let mut deque = GDeque::new();
+        assert!(!deque.prefer_second(|_| true));
+        [a, b, c].into_iter().for_each(|g| deque.push_back(g));
+        assert!(!deque.prefer_second(is(a)) && !deque.prefer_second(is(c)) && !deque.prefer_second(|_| true));
+        assert!(deque.prefer_second(is(b)));
+        let order = [(); 3].map(|()| deque.pop_front());
+        assert!(order.into_iter().zip([b, a, c]).all(|(got, g)| got.is_some_and(is(g))));
+    }
 
     #[test]
     fn agrees_with_a_vec_deque() {

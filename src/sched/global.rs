@@ -14,6 +14,7 @@ use super::sampler::SampledQueue;
 use super::sleep::Sleep;
 use super::sysmon;
 use crate::atomic::{AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sys::thread;
 
 pub(crate) struct State {
     /// Runnable goroutines that belong to no P.
@@ -28,6 +29,8 @@ pub(crate) struct State {
     waited_for: SampledQueue,
     /// Which of these two lists is next.
     turn: Cell<bool>,
+    /// Another one was taken before the first of those that are waited for.
+    passed_over: Cell<bool>,
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
@@ -43,6 +46,7 @@ static STATE: CachePadded<Lock<State>> = CachePadded::new(Lock::new(State {
     hogs: SampledQueue::new(),
     waited_for: SampledQueue::new(),
     turn: Cell::new(false),
+    passed_over: Cell::new(false),
     idle_ps: Cell::new(None),
     idle_ms: Cell::new(None),
     idle_m_count: Cell::new(0),
@@ -156,6 +160,9 @@ impl State {
 
     pub(crate) fn pop_hog(&mut self) -> Option<&'static G> {
         let turn = self.turn.replace(!self.turn.get());
+        if !turn || self.hogs.len() == 0 {
+            self.prefer_near();
+        }
         let (first, second) = if turn {
             (&mut self.hogs, &mut self.waited_for)
         } else {
@@ -168,9 +175,28 @@ impl State {
 
     /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P.
     pub(crate) fn pop_waited_for(&mut self) -> Option<&'static G> {
+        self.prefer_near();
         let g = self.waited_for.pop_front();
         self.publish_hogs_len();
         g
+    }
+
+    /// Of the first two that are waited for, one that was last on the caller's CPU goes first. The kernel wakes a thread where
+    /// it was: if that CPU is busy with another hog and the caller is about to sleep, the caller's has nothing to do until
+    /// the kernel notices, often for milliseconds.
+    ///
+    /// Who is first is passed over once at the most, and those further behind are not preferred: each CPU would come to have
+    /// hogs of its own, and not equally many.
+    fn prefer_near(&mut self) {
+        let may_wait = !self.passed_over.get() && self.waited_for.len() > 1;
+        let cpu = if may_wait { thread::cpu() } else { 0 };
+        let was_here = |g: &'static G| g.locked_m.get().is_some_and(|m| m.cpu.get() == cpu);
+        self.passed_over.set(may_wait && self.waited_for.prefer_second(was_here));
+    }
+
+    /// Whether nobody waits but goroutines whose M does.
+    pub(crate) fn only_waited_for(&self) -> bool {
+        self.len() + self.hogs.len() == 0 && self.waited_for.len() != 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -233,11 +259,29 @@ impl State {
     }
 
     pub(crate) fn take_idle_m(&self) -> Option<&'static M> {
-        let m = self.idle_ms.get()?;
-        self.idle_ms.set(m.link.take());
-        m.idle.set(false);
-        self.idle_m_count.set(self.idle_m_count.get() - 1);
-        Some(m)
+        self.unlink_idle_m(1, |_| true)
+    }
+
+    /// One that was last on the caller's CPU, if there is one: see `prefer_near`.
+    pub(crate) fn take_near_idle_m(&self) -> Option<&'static M> {
+        let cpu = thread::cpu();
+        self.unlink_idle_m(4, |m| m.cpu.get() == cpu).or_else(|| self.take_idle_m())
+    }
+
+    /// Takes the first one that is wanted, among so many.
+    fn unlink_idle_m(&self, among: usize, wanted: impl Fn(&'static M) -> bool) -> Option<&'static M> {
+        let mut link = &self.idle_ms;
+        for _ in 0..among {
+            let m = link.get()?;
+            if wanted(m) {
+                link.set(m.link.take());
+                m.idle.set(false);
+                self.idle_m_count.set(self.idle_m_count.get() - 1);
+                return Some(m);
+            }
+            link = &m.link;
+        }
+        None
     }
 
     pub(crate) fn idle_m_count(&self) -> u32 {
@@ -246,19 +290,8 @@ impl State {
 
     /// Takes that very M out of the idle list, if it is there and others remain beyond `keep`.
     pub(crate) fn retire_idle_m(&self, m: &'static M, keep: u32) -> bool {
-        if !m.idle.get() || self.idle_m_count.get() <= keep {
-            return false;
-        }
-        let mut link = &self.idle_ms;
-        while let Some(other) = link.get() {
-            if std::ptr::eq(other, m) {
-                link.set(m.link.take());
-                m.idle.set(false);
-                self.idle_m_count.set(self.idle_m_count.get() - 1);
-                return true;
-            }
-            link = &other.link;
-        }
-        false
+        m.idle.get()
+            && self.idle_m_count.get() > keep
+            && self.unlink_idle_m(usize::MAX, |other| std::ptr::eq(other, m)).is_some()
     }
 }

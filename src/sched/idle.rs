@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::global::{self, PROCS};
 use super::m::M;
 use crate::atomic::Ordering;
+use crate::sys::thread;
 
 /// A stopped M waits so long before it asks whether it is one too many.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -12,6 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Stops until somebody sets `next_p`. False: there are enough idle Ms, and this thread shall end.
 pub(crate) fn stop_m(m: &'static M) -> bool {
     debug_assert!(m.p().is_none() && !m.spinning.get());
+    m.cpu.set(thread::cpu());
     global::lock().put_idle_m(m);
     // Two waits at the most: an idle process has no periodic wake-ups.
     if !m.note.wait_until(Some(Instant::now() + PATIENCE)) {

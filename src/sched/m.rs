@@ -14,7 +14,7 @@ use super::g::{G, Switch};
 use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
-use super::peek::{PeekBool, PeekRef};
+use super::peek::{PeekBool, PeekRef, PeekUsize};
 use crate::tls;
 
 pub(crate) struct M {
@@ -46,6 +46,8 @@ pub(crate) struct M {
     /// A signal is on its way to it.
     pub(crate) signalled: AtomicBool,
 
+    /// The CPU that its thread was on when it began to wait: the kernel will likely wake it there.
+    pub(crate) cpu: PeekUsize,
     pub(crate) spinning: PeekBool,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
@@ -101,6 +103,7 @@ impl M {
             cpu_when_detached: Cell::new(0),
             interrupted: AtomicPtr::new(ptr::null_mut()),
             signalled: AtomicBool::new(false),
+            cpu: PeekUsize::new(0),
             spinning: PeekBool::new(false),
             note: Note::new(),
             next_p: Cell::new(None),

@@ -19,6 +19,7 @@ use super::p::P;
 use super::status::Status;
 use super::{ask, first, global, pause, steward, wake};
 use crate::atomic::Ordering;
+use crate::netpoll;
 use crate::sys::signal::{self, Previous};
 use crate::sys::thread;
 
@@ -146,15 +147,18 @@ fn stop_here(m: &'static M) {
 /// Gives `p` to an M that waits for one, and queues the goroutine. `None`: nobody could use the P, so the goroutine goes
 /// on. Otherwise what it was bound to before.
 ///
-/// The receiver is an idle M (sysmon sees to it that there is one), or the M of a goroutine that was stopped earlier. Never
-/// one that would have to be started first: the goroutine may have been stopped inside the allocator, and starting a thread
+/// The receiver is an idle M (sysmon sees to it that there is one), or the M of a goroutine that was stopped earlier, at once if
+/// nobody else has to be looked after. Never one that would have to be started first: the goroutine may have been stopped inside the allocator, and starting a thread
 /// allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut state = global::lock();
-    let receiver = match state.take_idle_m() {
+    let only_hogs_wait = p.runq.is_empty() && state.only_waited_for() && !netpoll::has_waiters();
+    let idle = if only_hogs_wait { None } else { state.take_near_idle_m() };
+    let receiver = match idle {
         None => state.pop_waited_for()?.locked_m.get()?,
         Some(idle) => idle,
     };
+    m.cpu.set(thread::cpu());
     let bound = g.locked_m.replace(Some(m));
     g.set_status(Status::Preempted);
     m.set_p(None);

@@ -173,6 +173,11 @@ impl SampledQueue {
         self.deque.push_back(g);
     }
 
+    /// See [`GDeque::prefer_second`].
+    pub(crate) fn prefer_second(&mut self, preferred: impl Fn(&'static G) -> bool) -> bool {
+        self.deque.prefer_second(preferred)
+    }
+
     pub(crate) fn pop_front(&mut self) -> Option<&'static G> {
         let g = self.deque.pop_front()?;
         if let Some((which, since)) = self.watched

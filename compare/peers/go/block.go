@@ -21,7 +21,7 @@ func hog(a args) report {
 	run := beginHogRun(hogs)
 	wait := startHogs(hogs)
 	over := <-done
-	r := hogReport(over, run, a.procs)
+	r := hogReport(over, hogs, run, a.procs)
 	hogs.stop.Store(true)
 	wait()
 	return r
@@ -36,7 +36,7 @@ func hogFirst(a args) report {
 	done := make(chan []int64)
 	go func() { done <- oversleep(a.sizeOr(200)) }()
 	over := <-done
-	r := hogReport(over, run, a.procs)
+	r := hogReport(over, hogs, run, a.procs)
 	hogs.stop.Store(true)
 	wait()
 	return r

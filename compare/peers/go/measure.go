@@ -105,6 +105,7 @@ const (
 	fairHogsPerP   = 4
 	nap            = time.Millisecond
 	napsAtMost     = 5 * time.Second
+	napEachAtLeast = 10 * time.Millisecond
 )
 
 // counters has one counter for each hog, far enough apart that they do not slow each other down.
@@ -150,25 +151,38 @@ func (h hogRun) cpuShare(procs int) float64 {
 	return float64(cpuNs()-h.cpu) / possible
 }
 
-func (h hogRun) fairness(c *counters) report {
-	made := c.counts()
-	var sum, worst float64
+// made is what each hog has counted since, and the sum.
+func (h hogRun) made(c *counters) (made []uint64, sum float64) {
+	made = c.counts()
 	for i := range made {
 		made[i] -= h.then[i]
 		sum += float64(made[i])
 	}
-	fair := sum / float64(len(made))
+	return made, sum
+}
+
+// speed is what all hogs count in a second.
+func (h hogRun) speed(c *counters) float64 {
+	_, sum := h.made(c)
+	return sum / time.Since(h.start).Seconds()
+}
+
+func (h hogRun) fairness(c *counters) report {
+	made, sum := h.made(c)
+	fair, worst := sum/float64(len(made)), 0.0
 	for _, n := range made {
 		worst = max(worst, math.Abs(float64(n)-fair)/fair)
 	}
 	return report{ops: len(made), time: time.Since(h.start)}.with("deviation", worst)
 }
 
-// oversleep collects by how much n naps lasted too long.
+// oversleep collects by how much n naps lasted too long: fewer if that takes too long, more if it takes too little time
+// for the hogs to be measured.
 func oversleep(n int) []int64 {
 	start := time.Now()
 	var over []int64
-	for len(over) < n && time.Since(start) < napsAtMost {
+	wanted := func() bool { return len(over) < n || time.Since(start) < time.Duration(n)*napEachAtLeast }
+	for wanted() && time.Since(start) < napsAtMost {
 		before := time.Now()
 		time.Sleep(nap)
 		over = append(over, max(int64(time.Since(before)-nap), 0))
@@ -182,9 +196,14 @@ func percentile(sorted []int64, percent int) float64 {
 	return float64(sorted[rank-1])
 }
 
-func hogReport(over []int64, h hogRun, procs int) report {
-	return report{ops: len(over), time: time.Since(h.start)}.
+// hogReport is called when the sleeper has just ended, and lets the hogs run alone for as long.
+func hogReport(over []int64, c *counters, beside hogRun, procs int) report {
+	took, share, speed := time.Since(beside.start), beside.cpuShare(procs), beside.speed(c)
+	alone := beginHogRun(c)
+	time.Sleep(took)
+	return report{ops: len(over), time: took}.
 		with("over_p50_ns", percentile(over, 50)).
 		with("over_p99_ns", percentile(over, 99)).
-		with("hog_share", h.cpuShare(procs))
+		with("hog_share", share).
+		with("hog_loss", max(0, 1-speed/alone.speed(c)))
 }

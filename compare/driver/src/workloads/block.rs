@@ -16,6 +16,7 @@ const HOG: &[Metric] = &[
     named("oversleep p50", "over_p50_ns", Unit::Nanoseconds, &[gort(0.2, "go")]),
     named("oversleep p99", "over_p99_ns", Unit::Nanoseconds, &[gort(0.25, "go")]),
     named("hogs' share of CPU", "hog_share", Unit::Share, &[]),
+    named("what hogs lose by the sleeper", "hog_loss", Unit::Share, &[target("gort", 0.05, Of::Absolute)]),
 ];
 
 pub const BLOCK: &[Workload] = &[

@@ -180,15 +180,25 @@ impl HogRun {
     }
 
     /// The share of the CPU time that `procs` could have used.
-    pub fn cpu_share(&self, procs: usize) -> f64 {
+    fn cpu_share(&self, procs: usize) -> f64 {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let possible = self.start.elapsed().as_nanos() as f64 * procs.min(cores) as f64;
         (cpu_ns() - self.cpu) as f64 / possible
     }
 
+    /// What each hog has counted since.
+    fn made(&self, hogs: &Counters) -> Vec<u64> {
+        hogs.counts().iter().zip(&self.counts).map(|(now, then)| now - then).collect()
+    }
+
+    /// What all hogs count in a second.
+    fn speed(&self, hogs: &Counters) -> f64 {
+        self.made(hogs).iter().sum::<u64>() as f64 / self.start.elapsed().as_secs_f64()
+    }
+
     /// The report of `fairness`: how far the unluckiest or luckiest hog is from its equal share.
     pub fn fairness(&self, hogs: &Counters) -> Report {
-        let made: Vec<u64> = hogs.counts().iter().zip(&self.counts).map(|(now, then)| now - then).collect();
+        let made = self.made(hogs);
         let fair = made.iter().sum::<u64>() as f64 / made.len() as f64;
         let worst = made.iter().map(|&n| (n as f64 - fair).abs() / fair).fold(0.0, f64::max);
         Report::new(made.len() as u64, self.start.elapsed()).with("deviation", worst)
@@ -227,11 +237,17 @@ impl Oversleep {
     /// How long one sleep should be.
     pub const NAP: Duration = Duration::from_millis(1);
 
-    /// Sleeps `n` times by `sleep`, less often if that takes too long.
+    /// Sleeps `n` times by `sleep`, less often if that takes too long, and more often if it takes less than this for each:
+    /// what the hogs lose meanwhile is to be measured too.
+    const EACH_AT_LEAST: Duration = Duration::from_millis(10);
+
+    /// See [`Self::EACH_AT_LEAST`].
     pub fn collect(n: u64, mut sleep: impl FnMut(Duration)) -> Oversleep {
         let start = Instant::now();
         let mut over = Oversleep::default();
-        while (over.0.len() as u64) < n && start.elapsed() < Self::AT_MOST {
+        let wanted =
+            |over: &Oversleep| (over.0.len() as u64) < n || start.elapsed() < Self::EACH_AT_LEAST * n as u32;
+        while wanted(&over) && start.elapsed() < Self::AT_MOST {
             let before = Instant::now();
             sleep(Self::NAP);
             over.0.push(before.elapsed().saturating_sub(Self::NAP).as_nanos() as u64);
@@ -246,12 +262,22 @@ impl Oversleep {
         self.0[rank - 1] as f64
     }
 
-    /// The report of `hog` and `hog_first`.
-    pub fn report(mut self, hogs: &HogRun, procs: usize) -> Report {
-        Report::new(self.0.len() as u64, hogs.start.elapsed())
+    /// The report of `hog` and `hog_first`, when the sleeper has just ended. `sleep` lets the hogs run alone for that long.
+    pub fn report(
+        mut self,
+        hogs: &Counters,
+        beside: &HogRun,
+        procs: usize,
+        sleep: impl FnOnce(Duration),
+    ) -> Report {
+        let (time, share, speed) = (beside.start.elapsed(), beside.cpu_share(procs), beside.speed(hogs));
+        let alone = HogRun::begin(hogs);
+        sleep(time);
+        Report::new(self.0.len() as u64, time)
             .with("over_p50_ns", self.percentile(50))
             .with("over_p99_ns", self.percentile(99))
-            .with("hog_share", hogs.cpu_share(procs))
+            .with("hog_share", share)
+            .with("hog_loss", (1.0 - speed / alone.speed(hogs)).max(0.0))
     }
 }
 

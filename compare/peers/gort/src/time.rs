@@ -45,7 +45,7 @@ pub fn hog(args: &Args) -> Outcome {
         yield_until(|| awake.load(Ordering::Relaxed));
         let run = HogRun::begin(&hogs);
         let handles = start(&hogs);
-        let report = sleeper.join().unwrap().report(&run, procs);
+        let report = sleeper.join().unwrap().report(&hogs, &run, procs, gort::sleep);
         stop(&hogs, handles);
         report
     }))
@@ -59,7 +59,7 @@ pub fn hog_first(args: &Args) -> Outcome {
         yield_until(|| hogs.started() == handles.len());
         let run = HogRun::begin(&hogs);
         let sleeper = gort::spawn(move || Oversleep::collect(n, gort::sleep));
-        let report = sleeper.join().unwrap().report(&run, procs);
+        let report = sleeper.join().unwrap().report(&hogs, &run, procs, gort::sleep);
         stop(&hogs, handles);
         report
     }))

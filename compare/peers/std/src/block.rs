@@ -23,7 +23,7 @@ pub fn hog(args: &Args) -> Outcome {
     awake.wait();
     let run = HogRun::begin(&hogs);
     let threads = start(&hogs);
-    let report = sleeper.join().unwrap().report(&run, args.procs);
+    let report = sleeper.join().unwrap().report(&hogs, &run, args.procs, thread::sleep);
     stop(&hogs, threads);
     Ok(report)
 }
@@ -35,7 +35,7 @@ pub fn hog_first(args: &Args) -> Outcome {
     await_all(&hogs, threads.len());
     let run = HogRun::begin(&hogs);
     let sleeper = thread::spawn(move || Oversleep::collect(n, thread::sleep));
-    let report = sleeper.join().unwrap().report(&run, args.procs);
+    let report = sleeper.join().unwrap().report(&hogs, &run, args.procs, thread::sleep);
     stop(&hogs, threads);
     Ok(report)
 }
