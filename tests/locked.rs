@@ -241,3 +241,37 @@ fn locked_goroutines_survive_changes_of_max_procs() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+#[test]
+fn a_locked_goroutine_has_whole_slices_beside_an_endless_loop() {
+    let _procs = Procs::set(1);
+    let stop = AtomicBool::new(false);
+    let work = |count: &AtomicUsize| {
+        std::hint::black_box((0..10_000).fold(0u64, |sum, n| std::hint::black_box(sum ^ n)));
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let [locked, endless] = [(); 2].map(|()| AtomicUsize::new(0));
+    let slices = || gort::runtime::stats().preempted_by_signal;
+    gort::scope(|s| {
+        s.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                work(&endless);
+            }
+        });
+        s.spawn(|| {
+            let _bound = os_thread_guard();
+            while !stop.load(Ordering::Relaxed) {
+                work(&locked);
+                gort::checkpoint();
+            }
+        });
+        until("both have begun", || {
+            [&locked, &endless].iter().all(|count| count.load(Ordering::Relaxed) != 0)
+        });
+        let before = slices();
+        until("they have taken turns", || slices() >= before + amount(20, 200) as u64);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let [locked, endless] = [locked, endless].map(AtomicUsize::into_inner);
+    assert!(locked > endless / 3, "{locked} turns beside {endless}");
+}

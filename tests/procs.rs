@@ -268,3 +268,35 @@ fn after_a_shrink_goroutines_run_one_at_a_time() {
     // A bit more than one CPU: the runtime's own threads.
     assert!(shares.iter().all(|share| *share < 1.3), "CPUs used with one P: {shares:?}");
 }
+
+#[test]
+fn endless_loops_do_not_keep_ps_that_are_to_go() {
+    const NAME: &str = "endless_loops_do_not_keep_ps_that_are_to_go";
+    if !common::is_child("alone") {
+        let _watchdog = Watchdog::start();
+        common::run_ok(common::child(NAME, "alone"));
+        return;
+    }
+    let stop = AtomicBool::new(false);
+    gort::scope(|s| {
+        let started: Vec<_> = (0..6)
+            .map(|_| {
+                let started = Arc::new(AtomicBool::new(false));
+                let (here, stop) = (started.clone(), &stop);
+                s.spawn(move || {
+                    here.store(true, Ordering::Relaxed);
+                    while !stop.load(Ordering::Relaxed) {}
+                });
+                started
+            })
+            .collect();
+        until("all have run", || started.iter().all(|started| started.load(Ordering::Relaxed)));
+        for round in 0..amount(5, 100) {
+            for procs in [6, 1 + round % 2] {
+                set_max_procs(procs);
+                assert_eq!(max_procs(), procs);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}

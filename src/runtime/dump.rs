@@ -115,7 +115,7 @@ impl GoroutineTrace {
     pub fn waits_for_goroutine(&self) -> Option<u64> {
         match &self.0.holder {
             Some(Holder::One(id)) => *id,
-            Some(Holder::Readers(1, known)) => known.first().copied(),
+            Some(Holder::Readers(1, known)) if known.len() == 1 => known.first().copied(),
             _ => None,
         }
     }

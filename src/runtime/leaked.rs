@@ -24,7 +24,7 @@ use crate::sched::leak;
 ///
 /// These waits are understood, if they have no timeout and no context limits them: to send to and to receive from channels, selects
 /// of up to 16 cases, wait groups, and joining a goroutine that waits for ever itself or waiting for a lock that it holds
-/// (if it has locked more than four for reading at once, for the first four).
+/// (of locks that it reads, four at a time are known, and those of shared-TLS goroutines are not).
 ///
 /// What is listed does wait for ever, in safe code that keeps its handles at aligned addresses and forgets no guards. Not everything that does is
 /// listed: memory is searched word by word, and a word that is no longer used, or only looks like the address of

@@ -104,8 +104,6 @@ pub(crate) struct G {
     pub(crate) tid: Cell<u32>,
     /// Nesting of lock_os_thread.
     pub(crate) lock_count: PeekU32,
-    /// Its stack was shrunk since it last ran.
-    pub(crate) shrunk: Cell<bool>,
     /// Inside `gort::blocking`.
     pub(crate) blocking: PeekBool,
     /// Its TLS block has been made; it has to be rebuilt before its next use.
@@ -151,7 +149,6 @@ impl G {
             locked_m: PeekRef::new(),
             tid: Cell::new(0),
             lock_count: PeekU32::new(0),
-            shrunk: Cell::new(false),
             blocking: PeekBool::new(false),
             block_made: Cell::new(false),
             block_stale: Cell::new(false),

@@ -173,9 +173,9 @@ impl State {
         g
     }
 
-    /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P.
+    /// As [`pop_hog`](State::pop_hog), but only a goroutine whose M waits: it needs nothing but a P. If the caller is about to
+    /// sleep, call [`prefer_near`](State::prefer_near) before.
     pub(crate) fn pop_waited_for(&mut self) -> Option<&'static G> {
-        self.prefer_near();
         let g = self.waited_for.pop_front();
         self.publish_hogs_len();
         g
@@ -187,7 +187,7 @@ impl State {
     ///
     /// Who is first is passed over once at the most, and those further behind are not preferred: each CPU would come to have
     /// hogs of its own, and not equally many.
-    fn prefer_near(&mut self) {
+    pub(crate) fn prefer_near(&mut self) {
         let may_wait = !self.passed_over.get() && self.waited_for.len() > 1;
         let cpu = if may_wait { thread::cpu() } else { 0 };
         let was_here = |g: &'static G| g.locked_m.get().is_some_and(|m| m.cpu.get() == cpu);

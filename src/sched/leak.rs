@@ -19,7 +19,8 @@
 //! candidates that are left wait for each other or for nobody.
 //!
 //! - L1. Never a goroutine whose wait can end. A handle that exists lies in memory or in a register of a thread that runs or of
-//!   a goroutine that will, as an address: it is found. (Unless it is at an address that is not a multiple of 8, in a packed struct.)
+//!   a goroutine that will, as an address: it is found. (Unless it is at an address that is not a multiple of 8, in a packed struct. And
+//!   unless a guard was forgotten and its lock dropped.)
 //! - L2. Somebody may have taken a goroutine out of its queue, be about to ready it, and know the queue no more. So only who is still
 //!   queued is a candidate: whoever readies it later has to go to the queue first.
 //! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on

@@ -41,8 +41,12 @@ pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
         p.stats.hand_offs.add(1);
         wake::hand_off_p(p);
     }
-    m.note.wait();
-    m.set_p(m.next_p.take());
+    m.wait_for_p();
+    if let Some(p) = m.p() {
+        // Perhaps straight from a goroutine that a signal has stopped.
+        p.begin_slice();
+        p.answer_preempt();
+    }
     match m.locked_g.get() {
         Some(g) => g,
         None => unreachable!("only the bound goroutine itself unbinds its M"),

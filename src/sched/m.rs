@@ -15,6 +15,7 @@ use super::lock::RawLock;
 use super::note::Note;
 use super::p::P;
 use super::peek::{PeekBool, PeekRef, PeekUsize};
+use crate::sys::thread;
 use crate::tls;
 
 pub(crate) struct M {
@@ -135,6 +136,13 @@ impl M {
             p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
         }
         self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// Sleeps until somebody hands it a P.
+    pub(crate) fn wait_for_p(&'static self) {
+        self.cpu.set(thread::cpu());
+        self.note.wait();
+        self.set_p(self.next_p.take());
     }
 
     /// For sysmon: begins to take `p` away, if the M has it.

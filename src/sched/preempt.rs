@@ -152,13 +152,18 @@ fn stop_here(m: &'static M) {
 /// allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut state = global::lock();
+    let stays = !p.retired.load(Ordering::Relaxed);
     let only_hogs_wait = p.runq.is_empty() && state.only_waited_for() && !netpoll::has_waiters();
-    let idle = if only_hogs_wait { None } else { state.take_near_idle_m() };
+    let idle = if stays && only_hogs_wait { None } else { state.take_near_idle_m() };
+    if idle.is_none() {
+        state.prefer_near();
+    }
     let receiver = match idle {
+        // A P that is to go needs an M that lets it go.
+        None if !stays => return None,
         None => state.pop_waited_for()?.locked_m.get()?,
         Some(idle) => idle,
     };
-    m.cpu.set(thread::cpu());
     let bound = g.locked_m.replace(Some(m));
     g.set_status(Status::Preempted);
     m.set_p(None);
@@ -167,6 +172,8 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     p.stats.preempted_by_signal.add(1);
     first::was_kept_waiting(p);
     p.answer_preempt();
+    // The receiver may not come to look at it.
+    p.sampler.forget();
     receiver.next_p.set(Some(p));
     receiver.note.set();
     // The receiver may go on with another goroutine.
@@ -192,10 +199,8 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
 /// Waits until somebody hands the M a P.
 fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>) {
     STOPPED.fetch_add(1, Ordering::Relaxed);
-    m.note.wait();
-    let p = m.next_p.take();
-    m.set_p(p);
-    if let Some(p) = p {
+    m.wait_for_p();
+    if let Some(p) = m.p() {
         p.begin_slice();
         p.answer_preempt();
     }

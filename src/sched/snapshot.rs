@@ -17,6 +17,7 @@
 //! While a goroutine is kept from running nothing is allocated and no lock is taken that it might hold: it may have been stopped
 //! inside the allocator.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr;
@@ -122,7 +123,9 @@ impl Raw {
         }
     }
 
-    fn finish(&self) -> Snapshot {
+    fn finish(&self, owners: &OnceCell<Owners>) -> Snapshot {
+        let owners = || owners.get_or_init(Owners::look_up);
+        let on_page = |page| owners().of_page(page, ptr::from_ref(self.g) as usize);
         let now = nanotime();
         let since = |then: u64| Duration::from_nanos(if then == 0 { 0 } else { now.saturating_sub(then) });
         Snapshot {
@@ -139,7 +142,7 @@ impl Raw {
                 Holders::Writer(page) => Some(Holder::One(on_page(page))),
                 Holders::Readers { count, lock, upgradable } => {
                     let upgradable = upgradable.map(on_page).filter(|&id| id != Some(self.id));
-                    let known = readers_of(lock).into_iter().chain(upgradable.flatten());
+                    let known = owners().readers_of(lock).chain(upgradable.flatten());
                     Some(Holder::Readers(count + u64::from(upgradable.is_some()), known.collect()))
                 }
             },
@@ -148,29 +151,46 @@ impl Raw {
     }
 }
 
-/// The goroutine whose stack has that page.
-fn on_page(page: StackPage) -> Option<u64> {
-    let mut found = None;
-    slab::for_each_g(|g| {
-        if g.status() != Status::Dead && page.is_within(stack_of(g).start, stack_of(g).end) {
-            found = Some(g.id());
-        }
-    });
-    found
+/// To whom stacks and read locks belong: looked up once for a whole report.
+struct Owners {
+    /// Where each stack begins and ends, and whose it is; by address.
+    stacks: Vec<(usize, usize, u64)>,
+    /// Locks, and who is known to have locked them for reading; by address.
+    reads: Vec<(usize, u64)>,
 }
 
-/// The goroutines that are known to have locked it for reading.
-fn readers_of(lock: usize) -> Vec<u64> {
-    let (reads, mut found) = (Reads::new(), Vec::new());
-    slab::for_each_g(|g| {
-        if g.status() != Status::Dead && reads.of(g).any(|read| read == lock) {
-            found.push(g.id());
-        }
-    });
-    found
+impl Owners {
+    fn look_up() -> Owners {
+        let (reads, mut owners) = (Reads::new(), Owners { stacks: Vec::new(), reads: Vec::new() });
+        slab::for_each_g(|g| {
+            if g.status() != Status::Dead {
+                let stack = stack_of(g);
+                owners.stacks.push((stack.start, stack.end, g.id()));
+                owners.reads.extend(reads.of(g).map(|lock| (lock, g.id())));
+            }
+        });
+        owners.stacks.sort_unstable();
+        owners.reads.sort_unstable();
+        owners
+    }
+
+    /// The goroutine whose stack has that page.
+    fn of_page(&self, page: StackPage, near: usize) -> Option<u64> {
+        let address = page.near(near);
+        let after = self.stacks.partition_point(|&(start, ..)| start <= address);
+        let &(_, end, id) = self.stacks[..after].last()?;
+        (address < end).then_some(id)
+    }
+
+    fn readers_of(&self, lock: usize) -> impl Iterator<Item = u64> {
+        let first = self.reads.partition_point(|&(other, _)| other < lock);
+        let of_lock = self.reads[first..].iter().take_while(move |&&(other, _)| other == lock);
+        of_lock.map(|&(_, id)| id)
+    }
 }
 
 struct Collection {
+    owners: OnceCell<Owners>,
     found: Vec<Snapshot>,
     seen: std::collections::HashSet<u64>,
 }
@@ -182,7 +202,7 @@ impl Collection {
 
     fn add(&mut self, raw: &Raw) {
         if raw.id != 0 && self.seen.insert(raw.id) {
-            self.found.push(raw.finish());
+            self.found.push(raw.finish(&self.owners));
         }
     }
 }
@@ -196,7 +216,8 @@ static ONE: Mutex<()> = Mutex::new(());
 /// Every goroutine, by id. `last_words`: the process is about to end, so system calls may be interrupted.
 pub(crate) fn all(last_words: bool) -> Vec<Snapshot> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut collection = Collection { found: Vec::new(), seen: std::collections::HashSet::new() };
+    let mut collection =
+        Collection { owners: OnceCell::new(), found: Vec::new(), seen: std::collections::HashSet::new() };
     let own = section::current();
     if let Some(g) = own {
         let mut raw = Raw::peek(g);

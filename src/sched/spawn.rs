@@ -175,7 +175,6 @@ fn end_in_place(g: &'static G, p: &'static P) -> bool {
         return false;
     }
     g.set_status(Status::Dead);
-    g.shrunk.set(false);
     p.stats.ended.add(1);
     cache::put(p, g);
     true
@@ -196,7 +195,6 @@ fn leave_tls(g: &'static G) {
 /// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
 pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
     g.set_status(Status::Dead);
-    g.shrunk.set(false);
     if g.block_used.replace(false) {
         // SAFETY: nobody runs on the block any more.
         g.block_stale.set(!unsafe { tls::block::refresh(g.block) });

@@ -218,6 +218,7 @@ fn give_to_somebody(p: &'static P) -> bool {
     if p.retired.load(Ordering::Relaxed) {
         return false;
     }
+    state.prefer_near();
     let Some(g) = state.pop_waited_for() else { return false };
     drop(state);
     // Whoever else is runnable needs an M that can be spared the next time.

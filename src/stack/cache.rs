@@ -16,14 +16,38 @@ use crate::tls;
 /// A P keeps at most so many; beyond, half of them go to the shared list.
 const PER_P: usize = 64;
 
-/// The most recently used are at the back; those that were trimmed at the front.
-static SHARED: [Lock<GDeque>; CLASSES] = [const { Lock::new(GDeque::new()) }; CLASSES];
+static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
+
+/// The slots of one size that no P keeps for itself.
+struct Shared {
+    /// Not trimmed since their goroutine ended; the most recently used are at the back, and taken first.
+    fresh: GDeque,
+    trimmed: GDeque,
+    /// So many of the fresh ones, those at the front, were not needed since the last pass of the trimmer.
+    unused: usize,
+}
+
+impl Shared {
+    const fn new() -> Shared {
+        Shared { fresh: GDeque::new(), trimmed: GDeque::new(), unused: 0 }
+    }
+
+    fn put(&mut self, g: &'static G) {
+        self.fresh.push_back(g);
+    }
+
+    fn take(&mut self) -> Option<&'static G> {
+        let g = self.fresh.pop_back().or_else(|| self.trimmed.pop_back());
+        self.unused = self.unused.min(self.fresh.len());
+        g
+    }
+}
 
 /// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
 #[inline]
 pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
     let Some(cached) = class.cached() else {
-        return SHARED[class.index()].lock_inside().pop_back();
+        return SHARED[class.index()].lock_inside().take();
     };
     // SAFETY: the caller owns the P (P1), and the reference does not leave this function.
     let own = unsafe { &mut *p.dead[cached].get() };
@@ -41,7 +65,7 @@ pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
 fn refill(own: &mut GDeque, class: SizeClass) -> Option<&'static G> {
     let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..PER_P / 2 {
-        let Some(g) = shared.pop_back() else { break };
+        let Some(g) = shared.take() else { break };
         own.push_front(g);
     }
     own.pop_back()
@@ -49,7 +73,7 @@ fn refill(own: &mut GDeque, class: SizeClass) -> Option<&'static G> {
 
 /// As [`take`], for foreign threads.
 pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
-    SHARED[class.index()].lock().pop_back()
+    SHARED[class.index()].lock().take()
 }
 
 /// Whether [`put`] gives that slot to the P's own list, and not to the others.
@@ -63,7 +87,7 @@ pub(crate) fn keeps(g: &G) -> bool {
 pub(crate) fn put(p: &'static P, g: &'static G) {
     let class = SizeClass::of_slot(g.slot_size());
     let Some(cached) = class.cached() else {
-        SHARED[class.index()].lock_inside().push_back(g);
+        SHARED[class.index()].lock_inside().put(g);
         return;
     };
     // SAFETY: as in `take`.
@@ -80,7 +104,7 @@ fn spill(own: &mut GDeque, class: SizeClass, count: usize) {
     let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..count {
         let Some(g) = own.pop_front() else { break };
-        shared.push_back(g);
+        shared.put(g);
     }
 }
 
@@ -96,7 +120,7 @@ pub(crate) fn flush(p: &'static P) {
 
 /// Puts a slot back that could not be used after all. Anywhere.
 pub(crate) fn put_shared(g: &'static G) {
-    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().push_back(g);
+    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().put(g);
 }
 
 /// A slot that is not in any cache. Allocates. See [`slab::new_slot`].
@@ -124,28 +148,27 @@ pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes up to `count` shared slots that were not trimmed since their goroutine ended.
-pub(super) fn take_untrimmed(class: usize, count: usize) -> GList {
+/// Takes up to `count` slots that were not needed since the last pass.
+pub(super) fn take_unused(class: usize, count: usize) -> GList {
     let list = GList::new();
     let mut shared = SHARED[class].lock();
-    while list.len() < count {
-        match shared.pop_back() {
-            Some(g) if g.shrunk.get() => {
-                // All others in front of it are trimmed too.
-                shared.push_back(g);
-                break;
-            }
-            Some(g) => list.push_back(g),
-            None => break,
-        }
+    while list.len() < count && shared.unused != 0 {
+        shared.unused -= 1;
+        let Some(g) = shared.fresh.pop_front() else { break };
+        list.push_back(g);
     }
     list
 }
 
-/// Puts trimmed slots behind all others.
+/// A pass begins to count anew which of the others are not needed.
+pub(super) fn begin_pass(class: usize) {
+    let mut shared = SHARED[class].lock();
+    shared.unused = shared.fresh.len();
+}
+
 pub(super) fn put_trimmed(class: usize, list: &GList) {
     let mut shared = SHARED[class].lock();
     while let Some(g) = list.pop_front() {
-        shared.push_front(g);
+        shared.trimmed.push_back(g);
     }
 }

@@ -1,7 +1,7 @@
 //! Giving stack pages back: this is how a stack shrinks.
 //!
 //! A pass, about once a second, on the steward's thread:
-//! - slots of ended goroutines that came to the shared cache since the last pass keep only their top page;
+//! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top page;
 //! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
 //!   The park word's HELD state keeps such a goroutine where it is meanwhile; who readies it is served when the
 //!   page is gone.
@@ -25,6 +25,9 @@ pub(crate) fn update_clock() {
     PASS.store(nanotime(), Ordering::Relaxed);
 }
 
+/// Whoever has been parked since an earlier time was shrunk, once.
+static SHRUNK_BEFORE: AtomicU64 = AtomicU64::new(0);
+
 static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Dead slots are unavailable while they are trimmed: take few at a time.
@@ -33,6 +36,8 @@ const BATCH: usize = 64;
 /// Trims what has not been used since the last pass. Calls `between` again and again meanwhile.
 pub(crate) fn pass(mut between: impl FnMut()) {
     let pass = PASS.swap(nanotime(), Ordering::Relaxed);
+    // Who has been parked for longer was shrunk then.
+    let parked_since = SHRUNK_BEFORE.swap(pass, Ordering::Relaxed)..pass;
     trim_dead(&mut between);
     let mut count = 0usize;
     slab::for_each_g(|g| {
@@ -40,7 +45,7 @@ pub(crate) fn pass(mut between: impl FnMut()) {
         if count.is_multiple_of(BATCH) {
             between();
         }
-        if g.park.is_parked() && g.parked_at.load(Ordering::Relaxed) < pass {
+        if g.park.is_parked() && parked_since.contains(&g.parked_at.load(Ordering::Relaxed)) {
             shrink_parked(g);
         }
     });
@@ -54,17 +59,15 @@ pub(crate) fn trimmed_bytes() -> u64 {
 fn trim_dead(between: &mut impl FnMut()) {
     for class in 0..CLASSES {
         loop {
-            let batch = cache::take_untrimmed(class, BATCH);
+            let batch = cache::take_unused(class, BATCH);
             if batch.len() == 0 {
                 break;
             }
-            batch.for_each(|g| {
-                discard_below(g, std::ptr::from_ref(g) as usize);
-                g.shrunk.set(true);
-            });
+            batch.for_each(|g| discard_below(g, std::ptr::from_ref(g) as usize));
             cache::put_trimmed(class, &batch);
             between();
         }
+        cache::begin_pass(class);
     }
 }
 
@@ -76,7 +79,7 @@ fn shrink_parked(g: &'static G) {
     // is in use.
     let stack_pointer = g.context.get();
     let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
-    if on_own_stack && !g.shrunk.replace(true) {
+    if on_own_stack {
         discard_below(g, stack_pointer);
     }
     if g.park.release() {

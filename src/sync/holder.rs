@@ -70,18 +70,10 @@ impl StackPage {
         (mark & PAGES != 0).then_some(StackPage(mark & PAGES))
     }
 
-    /// Whether it lies in the stack of these addresses, `low` included and `high` not.
-    pub(crate) fn is_within(self, low: usize, high: usize) -> bool {
-        low < high && {
-            let (low, last) = (page_of(low), page_of(high - 1));
-            // Wrapping: page numbers are cut to 31 bits.
-            self.0.wrapping_sub(low) & PAGES <= last.wrapping_sub(low) & PAGES
-        }
-    }
-
-    /// An address in that page, if it lies in the same 8 TiB as the other one.
+    /// Where it is, if that is within 4 TiB of the other address.
     pub(crate) fn near(self, other: usize) -> usize {
-        const WINDOW: usize = (PAGES as usize + 1) << PAGE_BITS;
-        other / WINDOW * WINDOW + ((self.0 as usize) << PAGE_BITS)
+        // The difference of the pages, cut to 31 bits, with its sign.
+        let pages = (self.0.wrapping_sub(page_of(other)) << 1) as i32 >> 1;
+        (other >> PAGE_BITS).wrapping_add_signed(pages as isize) << PAGE_BITS
     }
 }

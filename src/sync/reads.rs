@@ -5,7 +5,8 @@
 //! have no thread-locals of their own. Nobody looks at those of threads.
 //!
 //! - R1. What a parked goroutine remembers, it holds: it writes down a lock that it has, and crosses it out before it releases
-//!   it. (Guards cannot be sent to others. A guard that was forgotten holds the lock for ever.)
+//!   it. Guards cannot be sent to others. (A guard that was forgotten holds the lock for ever; if the lock is dropped all the
+//!   same, what its goroutine remembers is wrong.)
 
 use crate::sched::g::G;
 use crate::sched::peek::PeekUsize;
@@ -46,6 +47,8 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// Not inline: as [`add`].
+    #[inline(never)]
     pub(crate) fn new() -> Reads {
         Reads { offset: READS.with(|reads| reads.as_ptr() as isize) - tls::current() as isize }
     }

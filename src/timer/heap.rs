@@ -9,7 +9,7 @@ use crate::sys::mem;
 #[derive(Clone, Copy)]
 struct Entry {
     when: u64,
-    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line.
+    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line: see [`FIRST`].
     packed: usize,
 }
 
@@ -31,6 +31,12 @@ impl Item {
             Item::Timer(timer) => timer as usize,
             Item::Sleeper(g) => std::ptr::from_ref(g) as usize | SLEEPER,
         }
+    }
+
+    /// It will be touched soon.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch::head(self.pack());
     }
 
     #[inline]
@@ -55,6 +61,8 @@ unsafe impl Send for Heap {}
 
 const ARITY: usize = 4;
 const FIRST_CAPACITY: usize = mem::PAGE / size_of::<Entry>();
+/// Where the root is in its memory: its first child is at the beginning of a cache line then, and so is everybody's.
+const FIRST: usize = ARITY - 1;
 
 impl Heap {
     pub(crate) const fn new() -> Heap {
@@ -101,14 +109,6 @@ impl Heap {
         let first = Item::unpack(self.get(0).packed);
         self.remove_at(0);
         first
-    }
-
-    /// Asks for the memory that the next `pop` leads to.
-    #[inline]
-    pub(crate) fn prefetch_first(&self) {
-        if self.len != 0 {
-            prefetch::head(self.get(0).packed);
-        }
     }
 
     /// Removes a timer that is in this heap.
@@ -160,28 +160,24 @@ impl Heap {
 
     #[cold]
     fn grow(&mut self) {
-        let capacity = (self.capacity * 2).max(FIRST_CAPACITY);
-        let memory = match mem::reserve(capacity * size_of::<Entry>()) {
+        let places = ((self.capacity + FIRST) * 2).max(FIRST_CAPACITY);
+        let memory = match mem::reserve(places * size_of::<Entry>()) {
             Ok(memory) => memory as *mut Entry,
-            Err(error) => throw("timer", format_args!("no memory for {capacity} timers: {error}")),
+            Err(error) => throw("timer", format_args!("no memory for {places} timers: {error}")),
         };
+        let mut grown = Heap { entries: memory.wrapping_add(FIRST), len: self.len, capacity: places - FIRST };
         // SAFETY: the new memory is larger than the old, and nobody else knows either.
-        unsafe {
-            if self.capacity != 0 {
-                std::ptr::copy_nonoverlapping(self.entries, memory, self.len);
-                mem::release(self.entries as usize, self.capacity * size_of::<Entry>());
-            }
-        }
-        self.entries = memory;
-        self.capacity = capacity;
+        unsafe { std::ptr::copy_nonoverlapping(self.entries, grown.entries, self.len) };
+        std::mem::swap(self, &mut grown);
     }
 }
 
 impl Drop for Heap {
     fn drop(&mut self) {
         if self.capacity != 0 {
+            let memory = self.entries.wrapping_sub(FIRST) as usize;
             // SAFETY: the heap owns the memory.
-            unsafe { mem::release(self.entries as usize, self.capacity * size_of::<Entry>()) };
+            unsafe { mem::release(memory, (self.capacity + FIRST) * size_of::<Entry>()) };
         }
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod deferred;
 mod heap;
 mod node;
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sched::glist::GList;
@@ -31,6 +32,10 @@ use crate::sys::clock::nanotime;
 pub(crate) use deferred::{Deferred, service_goroutines};
 use heap::{Heap, Item};
 pub(crate) use node::{Fire, NEVER, Timer};
+
+/// So many due items are taken before the first of them is touched: with many sleepers each is a page that the
+/// processor has not seen for long, and looking for one need not wait until another was found.
+const BATCH: usize = 8;
 
 /// A heap with its lock.
 pub(crate) struct Timers {
@@ -81,18 +86,32 @@ impl Timers {
             return;
         }
         let mut heap = self.heap.lock_inside();
-        while heap.first() <= now && heap.first() != NEVER {
-            let item = heap.pop();
-            heap.prefetch_first();
-            let fired = match item {
-                // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
-                // it is out of the heap, and nobody frees it before we release the lock.
-                Item::Timer(timer) => unsafe { (*timer).fire(now) },
-                Item::Sleeper(g) => Waiter::of(g).ready_from_timer(),
-            };
-            match fired {
-                Fire::Ready(g) => ready.push_back(g),
-                Fire::Nothing => {}
+        let mut due = [MaybeUninit::uninit(); BATCH];
+        loop {
+            let mut count = 0;
+            while count < BATCH && heap.first() <= now && heap.first() != NEVER {
+                due[count].write(heap.pop());
+                count += 1;
+            }
+            for item in &due[..count] {
+                // SAFETY: so many were written.
+                unsafe { item.assume_init_ref() }.prefetch();
+            }
+            for item in &due[..count] {
+                // SAFETY: so many were written.
+                let fired = match unsafe { item.assume_init() } {
+                    // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
+                    // it is out of the heap, and nobody frees it before we release the lock.
+                    Item::Timer(timer) => unsafe { (*timer).fire(now) },
+                    Item::Sleeper(g) => Waiter::of(g).ready_from_timer(),
+                };
+                match fired {
+                    Fire::Ready(g) => ready.push_back(g),
+                    Fire::Nothing => {}
+                }
+            }
+            if count < BATCH {
+                break;
             }
         }
         self.publish(&heap);
