@@ -16,9 +16,12 @@ use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
 
-/// Timers that lie closer together than this, in nanoseconds, are served at once: to sleep and wake up for each of
-/// thousands would cost more than all else. Linux gives its own sleepers the same slack.
+/// A wait is not shorter than this, in nanoseconds, and timers that are due meanwhile are served at once: to sleep and wake up for
+/// each of thousands would cost more than all else. Linux gives its own sleepers the same slack.
 const SHORTEST: u64 = 50_000;
+
+/// The same where so many are due that to wake up every 50 µs would be a good part of the work.
+const SHORTEST_OF_MANY: u64 = 250_000;
 
 /// A timer that is due later than this, in nanoseconds, needs nobody who waits for it now: much later than sysmon needs to see
 /// that nobody does.
@@ -26,12 +29,22 @@ const FAR: u64 = 20_000_000;
 
 static BUSY: AtomicBool = AtomicBool::new(false);
 static UNTIL: AtomicU64 = AtomicU64::new(0);
+/// Which of the two shortest waits it is.
+static SHORTEST_NOW: AtomicU64 = AtomicU64::new(SHORTEST);
 
 /// A timer was started that fires at `when`.
 #[inline]
 pub(crate) fn new_deadline(when: u64) {
     let until = UNTIL.load(Ordering::SeqCst);
     if until != 0 && when < until {
+        interrupt_before(until);
+    }
+}
+
+#[cold]
+fn interrupt_before(until: u64) {
+    // If it wakes up as soon as it would after the interruption, it need not be interrupted.
+    if until > nanotime().saturating_add(SHORTEST_NOW.load(Ordering::Relaxed)) {
         netpoll::interrupt();
     }
 }
@@ -56,7 +69,10 @@ pub(crate) fn wait(m: &'static M) {
     UNTIL.store(NEVER, Ordering::SeqCst);
     let first = timer::earliest();
     let now = nanotime();
-    let until = first.max(now.saturating_add(SHORTEST));
+    let many = first < now + SHORTEST_OF_MANY && timer::many_are_due(now + SHORTEST_OF_MANY);
+    let shortest = if many { SHORTEST_OF_MANY } else { SHORTEST };
+    SHORTEST_NOW.store(shortest, Ordering::Relaxed);
+    let until = first.max(now.saturating_add(shortest));
     UNTIL.store(until, Ordering::SeqCst);
     let ready = GList::new();
     if first > now {

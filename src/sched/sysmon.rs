@@ -319,7 +319,7 @@ fn hand_off(p: &'static P) -> bool {
 
 /// When all Ps are busy, nobody may come to look at the timers.
 fn fire_overdue_timers(now: u64) {
-    if timer::earliest().saturating_add(TIMER_OVERDUE) > now {
+    if poller::is_waiting() || timer::earliest().saturating_add(TIMER_OVERDUE) > now {
         return;
     }
     let ready = GList::new();

@@ -79,6 +79,12 @@ impl Heap {
         if self.len == 0 { NEVER } else { self.get(0).when }
     }
 
+    /// Whether many are due before `then`, as far as the upper levels show it.
+    pub(crate) fn has_many_before(&self, then: u64) -> bool {
+        const LOOKED_AT: usize = 1 + ARITY + ARITY * ARITY;
+        (0..self.len.min(LOOKED_AT)).filter(|&index| self.get(index).when < then).count() > LOOKED_AT / 2
+    }
+
     fn get(&self, index: usize) -> Entry {
         debug_assert!(index < self.len);
         // SAFETY: the first `len` entries are initialised.
@@ -146,6 +152,7 @@ impl Heap {
     fn sift_down(&mut self, mut index: usize, entry: Entry) {
         loop {
             let first_child = index * ARITY + 1;
+            self.prefetch_children_of_siblings(first_child);
             let children = first_child..(first_child + ARITY).min(self.len);
             let Some(child) = children.min_by_key(|&child| self.get(child).when) else { break };
             let below = self.get(child);
@@ -156,6 +163,17 @@ impl Heap {
             index = child;
         }
         self.put(index, entry);
+    }
+
+    /// Which of four siblings it will be is not known yet, but the children of all of them lie side by side.
+    #[inline]
+    fn prefetch_children_of_siblings(&self, first: usize) {
+        let children = first * ARITY + 1;
+        if children < self.len {
+            for sibling in 0..ARITY {
+                prefetch::head(self.entries.wrapping_add(children + sibling * ARITY) as usize);
+            }
+        }
     }
 
     #[cold]

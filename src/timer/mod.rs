@@ -212,6 +212,11 @@ pub(crate) fn earliest() -> u64 {
     p::all().map(|p| p.timers.next()).min().unwrap_or(NEVER)
 }
 
+/// Whether many timers of some P are due before `then`.
+pub(crate) fn many_are_due(then: u64) -> bool {
+    p::all().any(|p| p.timers.heap.lock_inside().has_many_before(then))
+}
+
 /// Runs what is due on `p` and makes the goroutines runnable there. By the P's owner, on g0.
 pub(crate) fn check(p: &'static P) {
     if p.timers.next.load(Ordering::Relaxed) == NEVER {
