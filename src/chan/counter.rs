@@ -36,6 +36,16 @@ pub(crate) unsafe fn allocation(channel: usize) -> Range<usize> {
     channel - HEAD..channel + bytes as usize
 }
 
+/// Whether one of its sides is gone: whoever waits there is about to be woken.
+///
+/// # Safety
+/// There is a channel made by [`new`].
+pub(crate) unsafe fn is_disconnected(channel: usize) -> bool {
+    // SAFETY: the caller's promise; what comes before the channel does not depend on it.
+    let head = unsafe { &*((channel - HEAD) as *const Counter<()>) };
+    head.senders.load(Ordering::Relaxed) == 0 || head.receivers.load(Ordering::Relaxed) == 0
+}
+
 /// A channel with one handle on each side.
 pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
     const {

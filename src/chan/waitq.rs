@@ -8,6 +8,7 @@
 //!   call `ready`), or the owner takes the lock again and unlinks it. So a linked node is always alive.
 //! - N3. Whoever takes a node with [`Queue::claim`] is the only one to touch it, its slot and its outcome
 //!   until the `ready` of its waiter, after which the node is gone. A claimed node is not linked.
+//!   A whole queue may be claimed at once, without touching its nodes, if nobody else can end their waits.
 //! - N4. Nodes of a wait that several may end carry its [`Wait`]; unlinking such a node is not enough, the
 //!   claimer must win the `Wait` as well. A node whose `Wait` was won by another is stale: claimers drop it
 //!   from the queue, its owner is about to look for it there.
@@ -133,6 +134,8 @@ pub(crate) const ELSEWHERE: usize = 1;
 pub(crate) struct Queue {
     first: *mut Node,
     last: *mut Node,
+    /// How many nodes have a [`Wait`] (N4).
+    shared: usize,
 }
 
 // SAFETY: the nodes are reached only under the lock that the queue is behind (N1, N2).
@@ -140,7 +143,7 @@ unsafe impl Send for Queue {}
 
 impl Queue {
     pub(crate) const fn new() -> Queue {
-        Queue { first: ptr::null_mut(), last: ptr::null_mut() }
+        Queue { first: ptr::null_mut(), last: ptr::null_mut(), shared: 0 }
     }
 
     #[inline]
@@ -158,6 +161,7 @@ impl Queue {
             (*node).prev = self.last;
             (*node).next = ptr::null_mut();
             (*node).linked = true;
+            self.shared += usize::from(!(*node).wait.is_null());
             if self.last.is_null() {
                 self.first = node;
             } else {
@@ -178,6 +182,7 @@ impl Queue {
                 return;
             }
             (*node).linked = false;
+            self.shared -= usize::from(!(*node).wait.is_null());
             let (prev, next) = ((*node).prev, (*node).next);
             if prev.is_null() {
                 self.first = next;
@@ -292,6 +297,11 @@ impl Side {
 
     /// Everybody waits in vain: the channel is disconnected.
     pub(crate) fn disconnect(&mut self, wakes: &mut Wakes) {
+        if self.ops.shared == 0 && wakes.in_vain.is_null() {
+            // There may be a million, and they are cold: they are touched only once, when they are woken.
+            wakes.in_vain = self.ops.first;
+            self.ops = Queue::new();
+        }
         self.ops.claim_all(Outcome::Disconnected, wakes);
         self.watchers.claim_all(Outcome::Disconnected, wakes);
     }
@@ -311,11 +321,13 @@ pub(crate) enum Kind {
 pub(crate) struct Wakes {
     first: *mut Node,
     last: *mut Node,
+    /// A queue whose waits end because the channel is disconnected, as it was: nobody has told the nodes.
+    in_vain: *mut Node,
 }
 
 impl Wakes {
     pub(crate) const fn new() -> Wakes {
-        Wakes { first: ptr::null_mut(), last: ptr::null_mut() }
+        Wakes { first: ptr::null_mut(), last: ptr::null_mut(), in_vain: ptr::null_mut() }
     }
 
     /// Adds a node with its outcome.
@@ -351,6 +363,22 @@ impl Wakes {
             };
             waiter.ready();
         }
+        if !self.in_vain.is_null() {
+            fire_in_vain(self.in_vain);
+        }
+    }
+}
+
+#[cold]
+fn fire_in_vain(mut cursor: *mut Node) {
+    while let Some(node) = NonNull::new(cursor) {
+        // SAFETY: N3, as in `fire`.
+        let waiter = unsafe {
+            (*node.as_ptr()).linked = false;
+            cursor = (*node.as_ptr()).next;
+            finish(node, Outcome::Disconnected)
+        };
+        waiter.ready();
     }
 }
 

@@ -22,7 +22,8 @@
 //!   a goroutine that will, as an address: it is found. (Unless it is at an address that is not a multiple of 8, in a packed struct. And
 //!   unless a guard was forgotten and its lock dropped.)
 //! - L2. Somebody may have taken a goroutine out of its queue, be about to ready it, and know the queue no more. So only who is still
-//!   queued is a candidate: whoever readies it later has to go to the queue first.
+//!   queued is a candidate: whoever readies it later has to go to the queue first. (A channel whose one side is gone lets all of
+//!   them go at once, without telling them: who waits there is not a candidate.)
 //! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on
 //!   the heap is a root even if only candidates can reach it.
 //!
@@ -393,8 +394,9 @@ impl Search {
                     return None;
                 }
                 // SAFETY: the channel that it waits for is alive.
-                let range = unsafe { counter::allocation(place.object) };
-                (range.len() <= LONGEST).then_some(Wait::Target(range))
+                let (range, gone) =
+                    unsafe { (counter::allocation(place.object), counter::is_disconnected(place.object)) };
+                (range.len() <= LONGEST && !gone).then_some(Wait::Target(range))
             }
             WaitReason::Select => {
                 let place = place();
