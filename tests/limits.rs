@@ -117,6 +117,33 @@ fn exhausted_address_space_is_an_error_that_says_so() {
 }
 
 #[test]
+fn timers_functions_wait_for_memory() {
+    if !alone("timers_functions_wait_for_memory", &[]) {
+        return;
+    }
+    let ran = Arc::new(AtomicUsize::new(0));
+    let function = || {
+        let ran = ran.clone();
+        move || {
+            ran.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let timers: Vec<_> =
+        (0..50).map(|_| gort::time::after_func(Duration::from_secs(3600), function())).collect();
+    set_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    let (many, _) = Many::spawn_until_refused(10_000);
+    for timer in &timers {
+        assert!(timer.reset(Duration::ZERO));
+    }
+    // Later ones have fired, so these have too; and there is no goroutine for them.
+    gort::chan::after(Duration::from_millis(1)).recv().unwrap();
+    many.go_on();
+    assert_eq!(ran.load(Ordering::Relaxed), 0);
+    many.end();
+    until("all have run", || ran.load(Ordering::Relaxed) == timers.len());
+}
+
+#[test]
 fn spawn_panics_with_the_same_message() {
     if !alone("spawn_panics_with_the_same_message", &[]) {
         return;

@@ -15,10 +15,12 @@
 //! the queue takes that note under the same lock and readies it. So either it finds the entry, or it is readied.
 
 use std::cell::Cell;
+use std::io;
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 use super::{Fire, NEVER, Timer, start_anywhere, stop};
 use crate::goroutine::spawn_in_bubble;
@@ -26,6 +28,7 @@ use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{Waiter, park};
 use crate::sched::{boot, bubble};
+use crate::time;
 
 /// Aligned for the tags of `Waiter`.
 #[repr(align(32))]
@@ -215,17 +218,28 @@ fn start_service() {
     });
 }
 
+/// When there is no memory for a goroutine, it is tried again after this long.
+const RETRY: Duration = Duration::from_millis(10);
+
 /// The service goroutine.
 fn serve() {
+    let mut refused = false;
     loop {
         let mut queue = QUEUE.lock();
         match queue.pop() {
             Some((deferred, times)) => {
                 drop(queue);
-                for _ in 1..times {
-                    run(deferred.clone());
+                let later = (1..times).map(|_| deferred.clone()).collect::<Vec<_>>();
+                for deferred in later.into_iter().chain([deferred]) {
+                    let started = start(deferred);
+                    if let Err(error) = &started {
+                        if !refused {
+                            eprintln!("gort: no goroutine for a timer's function yet, trying again: {error}");
+                        }
+                        time::sleep(RETRY);
+                    }
+                    refused = started.is_err();
                 }
-                run(deferred);
             }
             None => {
                 queue.asleep = Some(Waiter::current());
@@ -237,12 +251,32 @@ fn serve() {
 }
 
 /// Starts the goroutine. It takes the count along, so that whatever the code owns is dropped there and not here.
-fn run(deferred: Arc<Deferred>) {
+fn start(deferred: Arc<Deferred>) -> io::Result<()> {
     let number = deferred.bubble;
-    if let Err(error) = spawn_in_bubble(number, Location::caller(), move || (deferred.code)()) {
-        eprintln!("gort: no goroutine for a timer's function: {error}");
-    }
+    let code = Code(Some(deferred));
+    spawn_in_bubble(number, Location::caller(), move || code.run())?;
     if number != 0 {
         bubble::start_done(number);
+    }
+    Ok(())
+}
+
+/// What the goroutine runs. If it was not started, it goes back into the queue.
+struct Code(Option<Arc<Deferred>>);
+
+impl Code {
+    fn run(mut self) {
+        if let Some(deferred) = self.0.take() {
+            (deferred.code)();
+        }
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        if let Some(deferred) = self.0.take() {
+            // SAFETY: the count goes to the queue. The service, which drops this, is awake.
+            let _nobody = unsafe { QUEUE.lock().push(Arc::into_raw(deferred)) };
+        }
     }
 }
