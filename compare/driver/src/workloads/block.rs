@@ -24,7 +24,8 @@ pub const BLOCK: &[Workload] = &[
         id: "hog",
         name: "hog",
         group: "block",
-        what: "a goroutine sleeps 1 ms at a time while 2·P others loop without end: by how much it oversleeps",
+        what: "a goroutine sleeps 1 ms at a time while 2·P others loop without end: by how much it oversleeps, and how much \
+               less the others do than alone",
         procs: Procs::All,
         size: size(200, 50),
         sizes: &[],
