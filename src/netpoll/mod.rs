@@ -15,7 +15,7 @@ mod word_tests;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -48,6 +48,9 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
 /// Counts polls. The number of a poll tells its edges from earlier ones.
 static POLLS: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
+
+/// When the last one was.
+static LAST_POLL: AtomicU64 = AtomicU64::new(0);
 
 /// Creates the epoll instance unless it exists. At start-up, so that a later lack of descriptors does not matter, and
 /// again for each registration in case it failed then.
@@ -84,6 +87,7 @@ pub(crate) fn wait(timeout_nanos: Option<u64>, ready: &GList) {
     let mut events = [epoll::NO_EVENT; BATCH];
     let events = epoll::wait(instance, &mut events, timeout_nanos);
     let version = POLLS.fetch_add(1, Ordering::Relaxed) + 1;
+    LAST_POLL.store(nanotime(), Ordering::Relaxed);
     for event in events {
         if event.u64 == INTERRUPT {
             if timeout_nanos == Some(0) {
@@ -135,6 +139,11 @@ pub(crate) fn has_waiters() -> bool {
 /// How often somebody polled.
 pub(crate) fn polls() -> usize {
     POLLS.load(Ordering::Relaxed)
+}
+
+/// When somebody last asked for I/O, and had an answer.
+pub(crate) fn last_poll() -> u64 {
+    LAST_POLL.load(Ordering::Relaxed)
 }
 
 /// A registered descriptor. Must be [`deregister`](Registration::deregister)ed before the descriptor is closed.
