@@ -48,6 +48,8 @@ pub(crate) struct Node {
     prev: *mut Node,
     next: *mut Node,
     linked: bool,
+    /// When it came, it had a [`Wait`], or another one in the queue had.
+    mixed: bool,
     /// Null if nobody but the taker of the node can end the wait.
     wait: *const Wait,
     waiter: Waiter,
@@ -75,6 +77,7 @@ impl Node {
             prev: ptr::null_mut(),
             next: ptr::null_mut(),
             linked: false,
+            mixed: false,
             wait,
             waiter,
             claim,
@@ -134,8 +137,6 @@ pub(crate) const ELSEWHERE: usize = 1;
 pub(crate) struct Queue {
     first: *mut Node,
     last: *mut Node,
-    /// How many nodes have a [`Wait`] (N4).
-    shared: usize,
 }
 
 // SAFETY: the nodes are reached only under the lock that the queue is behind (N1, N2).
@@ -143,12 +144,18 @@ unsafe impl Send for Queue {}
 
 impl Queue {
     pub(crate) const fn new() -> Queue {
-        Queue { first: ptr::null_mut(), last: ptr::null_mut(), shared: 0 }
+        Queue { first: ptr::null_mut(), last: ptr::null_mut() }
     }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
+    }
+
+    /// Whether nobody else can end the waits of its nodes.
+    fn is_plain(&self) -> bool {
+        // SAFETY: linked, hence alive (N2), and ours while the lock is held (N1).
+        !self.last.is_null() && unsafe { !(*self.last).mixed }
     }
 
     /// Publishes a node.
@@ -161,7 +168,7 @@ impl Queue {
             (*node).prev = self.last;
             (*node).next = ptr::null_mut();
             (*node).linked = true;
-            self.shared += usize::from(!(*node).wait.is_null());
+            (*node).mixed = !(*node).wait.is_null() || (!self.last.is_null() && (*self.last).mixed);
             if self.last.is_null() {
                 self.first = node;
             } else {
@@ -182,7 +189,6 @@ impl Queue {
                 return;
             }
             (*node).linked = false;
-            self.shared -= usize::from(!(*node).wait.is_null());
             let (prev, next) = ((*node).prev, (*node).next);
             if prev.is_null() {
                 self.first = next;
@@ -297,9 +303,9 @@ impl Side {
 
     /// Everybody waits in vain: the channel is disconnected.
     pub(crate) fn disconnect(&mut self, wakes: &mut Wakes) {
-        if self.ops.shared == 0 && wakes.in_vain.is_null() {
+        if self.ops.is_plain() && wakes.first.is_null() {
             // There may be a million, and they are cold: they are touched only once, when they are woken.
-            wakes.in_vain = self.ops.first;
+            *wakes = Wakes { first: self.ops.first, last: self.ops.last };
             self.ops = Queue::new();
         }
         self.ops.claim_all(Outcome::Disconnected, wakes);
@@ -321,13 +327,11 @@ pub(crate) enum Kind {
 pub(crate) struct Wakes {
     first: *mut Node,
     last: *mut Node,
-    /// A queue whose waits end because the channel is disconnected, as it was: nobody has told the nodes.
-    in_vain: *mut Node,
 }
 
 impl Wakes {
     pub(crate) const fn new() -> Wakes {
-        Wakes { first: ptr::null_mut(), last: ptr::null_mut(), in_vain: ptr::null_mut() }
+        Wakes { first: ptr::null_mut(), last: ptr::null_mut() }
     }
 
     /// Adds a node with its outcome.
@@ -357,28 +361,17 @@ impl Wakes {
         while !cursor.is_null() {
             // SAFETY: N3 until `ready`, hence all is read before it.
             let waiter = unsafe {
-                let waiter = (*cursor).waiter;
-                cursor = (*cursor).next;
-                waiter
+                let node = &mut *cursor;
+                if node.linked {
+                    // Of a queue that was claimed as a whole.
+                    node.linked = false;
+                    node.outcome = Outcome::Disconnected;
+                }
+                cursor = node.next;
+                node.waiter
             };
             waiter.ready();
         }
-        if !self.in_vain.is_null() {
-            fire_in_vain(self.in_vain);
-        }
-    }
-}
-
-#[cold]
-fn fire_in_vain(mut cursor: *mut Node) {
-    while let Some(node) = NonNull::new(cursor) {
-        // SAFETY: N3, as in `fire`.
-        let waiter = unsafe {
-            (*node.as_ptr()).linked = false;
-            cursor = (*node.as_ptr()).next;
-            finish(node, Outcome::Disconnected)
-        };
-        waiter.ready();
     }
 }
 
