@@ -93,7 +93,8 @@ fn judge(figures: &mut [Figure]) {
             };
             let mine = figures[f].metric.targets.iter().filter(|t| t.peer == peer);
             let verdicts = mine.map(|&target| Verdict { target, reached: reached(target.of) }).collect();
-            let to_go = reached(Of::Peer("go"));
+            // Where Go has 0 there is no ratio.
+            let to_go = reached(Of::Peer("go")).filter(|ratio| ratio.is_finite());
             let row = &mut figures[f].rows[r];
             (row.to_go, row.verdicts) = (to_go, verdicts);
         }

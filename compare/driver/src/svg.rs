@@ -66,9 +66,7 @@ pub fn plot(title: &str, figures: &[&Figure]) -> Option<String> {
 /// All peers but Go, whose ratio is 1 by definition.
 fn ratios(figure: &Figure) -> Vec<(&FigureRow, f64)> {
     let others = figure.rows.iter().filter(|r| r.peer.name != "go");
-    others
-        .filter_map(|r| r.to_go.filter(|ratio| ratio.is_finite() && *ratio > 0.0).map(|ratio| (r, ratio)))
-        .collect()
+    others.filter_map(|r| r.to_go.filter(|&ratio| ratio > 0.0).map(|ratio| (r, ratio))).collect()
 }
 
 fn bar(svg: &mut String, axis: &Axis, row: &FigureRow, ratio: f64, y: f64) {
