@@ -18,6 +18,7 @@ use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
+use super::sysmon;
 use super::{bubble, first, global, locked, spawn, wake};
 
 /// The loop of an M on g0: runs goroutines until the thread shall end.
@@ -224,6 +225,8 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
             // No P is idle: whoever gives one up sees the queue.
             g.set_status(Status::Runnable);
             state.push_returned(g);
+            drop(state);
+            sysmon::look_soon();
         }
         Switch::End => return spawn::end(m, g),
         Switch::Gone => {}

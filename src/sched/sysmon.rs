@@ -32,9 +32,10 @@ use crate::timer;
 const MICRO: u64 = 1_000;
 const MILLI: u64 = 1_000_000;
 
-/// The first pause, and the longest: while goroutines wait for a P, while all Ps are busy, otherwise.
+/// The first pause, and the longest: while goroutines wait for a P, while all Ps are busy, otherwise. The kernel adds 50 µs. Twice
+/// the second is what a P may be lost to a call that blocks unmarked: less than half a millisecond.
 const PAUSE: u64 = 20 * MICRO;
-const PAUSE_WAITING: u64 = 200 * MICRO;
+const PAUSE_WAITING: u64 = 150 * MICRO;
 const PAUSE_BUSY: u64 = MILLI;
 const PAUSE_MAX: u64 = 10 * MILLI;
 
@@ -42,7 +43,7 @@ const PAUSE_MAX: u64 = 10 * MILLI;
 const SYSCALL_GRACE: u64 = 20 * MICRO;
 const SYSCALL_MAX: u64 = 10 * MILLI;
 /// An unmarked one: when others need it, and at all.
-const BLOCKED_GRACE: u64 = 150 * MICRO;
+const BLOCKED_GRACE: u64 = 130 * MICRO;
 const BLOCKED_MAX: u64 = 20 * MILLI;
 /// A time slice, and a shorter one when somebody urgent waits.
 const SLICE: u64 = 10 * MILLI;
@@ -56,6 +57,9 @@ const TIMER_OVERDUE: u64 = 50 * MICRO;
 /// second, and waking sysmon each time would cost more than the request.
 const LINGER: u32 = 5;
 
+/// For so many looks after goroutines waited for a P, they are thought to.
+const WAITED: u32 = 8;
+
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 static WAKE: Note = Note::new();
 
@@ -64,6 +68,24 @@ static WAKE: Note = Note::new();
 pub(crate) fn wake_if_asleep() {
     if ASLEEP.load(Ordering::SeqCst) {
         trim::update_clock();
+        WAKE.set();
+    }
+}
+
+/// In a pause that is longer than it would be if goroutines waited.
+static IN_LONG_PAUSE: AtomicBool = AtomicBool::new(false);
+
+/// A goroutine has to wait because all Ps are busy: perhaps one of them is blocked.
+#[inline]
+pub(crate) fn look_soon() {
+    if IN_LONG_PAUSE.load(Ordering::Relaxed) {
+        cut_pause_short();
+    }
+}
+
+#[cold]
+fn cut_pause_short() {
+    if IN_LONG_PAUSE.swap(false, Ordering::Relaxed) {
         WAKE.set();
     }
 }
@@ -89,6 +111,8 @@ struct Seen {
 struct Sysmon {
     seen: Box<[Seen; MAX_PROCS]>,
     pause: u64,
+    /// Goroutines waited at one of so many looks from now backwards.
+    waited: u32,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
 }
@@ -97,7 +121,8 @@ struct Sysmon {
 pub(crate) fn run() {
     let _stack = signal::prepare_thread();
     deadlock::register_own_thread(0);
-    let mut sysmon = Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, polls: (0, 0) };
+    let mut sysmon =
+        Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, waited: 0, polls: (0, 0) };
     let mut idle_looks = 0;
     loop {
         idle_looks = if all_idle() { idle_looks + 1 } else { 0 };
@@ -105,7 +130,11 @@ pub(crate) fn run() {
             sysmon.sleep_for_good();
         } else {
             let pause = if idle_looks == 0 { sysmon.pause } else { PAUSE_BUSY };
-            WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(pause)));
+            IN_LONG_PAUSE.store(pause > PAUSE_WAITING, Ordering::Relaxed);
+            if WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(pause))) {
+                sysmon.pause = PAUSE;
+            }
+            IN_LONG_PAUSE.store(false, Ordering::Relaxed);
         }
         sysmon.look();
     }
@@ -211,7 +240,10 @@ impl Sysmon {
         let local = !p.runq.is_empty();
         let needed = local || (waiting.any && waiting.unattended) || p.retired.load(Ordering::Relaxed);
         if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
-            *seen = Seen { tick, syscall_tick, since: now, sample: None, first: None };
+            // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
+            let runs_code = needed && !in_syscall;
+            let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
+            *seen = Seen { tick, syscall_tick, since: now, sample, first: None };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
             return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
@@ -261,7 +293,9 @@ impl Sysmon {
     /// `slices_last`: some goroutine has run since the last look at least, so its P did not look at its timers.
     fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, slices_last: bool) {
         let busy = SLEEP.idle() == 0;
-        let longest = if waiting.any {
+        // Between two goroutines that take turns there are moments when none waits.
+        self.waited = if waiting.any { WAITED } else { self.waited.saturating_sub(1) };
+        let longest = if self.waited != 0 {
             PAUSE_WAITING
         } else if busy || (netpoll::has_waiters() && !poller::is_busy()) {
             PAUSE_BUSY

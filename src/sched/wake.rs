@@ -18,6 +18,7 @@ use super::runq::BATCH;
 use super::section;
 use super::status::Status;
 use super::steward;
+use super::sysmon;
 use crate::atomic::{Ordering, fence};
 
 /// Makes a goroutine runnable whose park word said that it is the caller's.
@@ -132,6 +133,8 @@ pub(crate) fn put_back(p: &'static P, g: &'static G) {
 pub(crate) fn wake_p() {
     if SLEEP.should_wake() {
         wake_p_slow();
+    } else if !SLEEP.some_p_idle() {
+        sysmon::look_soon();
     }
 }
 
