@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Procs, Watchdog, amount, migrate, until};
+use common::{Procs, amount, migrate, until};
 
 /// A directory that is removed when dropped.
 struct TempDir(PathBuf);
@@ -133,10 +133,7 @@ fn resident() -> usize {
 
 #[test]
 fn thread_locals_of_a_loaded_library_do_not_leak() {
-    const NAME: &str = "thread_locals_of_a_loaded_library_do_not_leak";
-    if !common::is_child("alone") {
-        let _watchdog = Watchdog::start();
-        common::run_ok(common::child(NAME, "alone"));
+    if !common::alone("thread_locals_of_a_loaded_library_do_not_leak") {
         return;
     }
     let library = Library::load("leak", COUNTERS, &[]);
@@ -157,16 +154,6 @@ fn thread_locals_of_a_loaded_library_do_not_leak() {
     assert!(growth < 4 << 20, "{growth}");
 }
 
-/// Runs the rest of the test in a process of its own.
-fn alone(test: &str) -> bool {
-    if common::is_child("alone") {
-        return true;
-    }
-    let _watchdog = Watchdog::start();
-    common::run_ok(common::child(test, "alone"));
-    false
-}
-
 /// A library that insists on static thread-locals, of so many bytes.
 fn load_static(name: &str, bytes: usize) -> Library {
     let source = format!(
@@ -179,7 +166,7 @@ fn load_static(name: &str, bytes: usize) -> Library {
 
 #[test]
 fn a_loaded_library_may_have_static_thread_locals() {
-    if !alone("a_loaded_library_may_have_static_thread_locals") {
+    if !common::alone("a_loaded_library_may_have_static_thread_locals") {
         return;
     }
     gort::run(|| {});
@@ -219,7 +206,7 @@ fn a_loaded_library_may_have_static_thread_locals() {
 
 #[test]
 fn too_many_static_thread_locals_of_a_loaded_library_are_an_error() {
-    if !alone("too_many_static_thread_locals_of_a_loaded_library_are_an_error") {
+    if !common::alone("too_many_static_thread_locals_of_a_loaded_library_are_an_error") {
         return;
     }
     gort::run(|| {});

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Procs, amount, child, is_child, run_ok, spin_until, until};
+use common::{Procs, amount, spin_until, until};
 use gort::runtime::{Dump, GoroutineTrace, dump};
 
 fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> gort::JoinHandle<T> {
@@ -239,8 +239,7 @@ fn an_unmarked_system_call_is_not_broken() {
 #[test]
 fn dumps_do_not_disturb() {
     // The names of other tests' goroutines would be seen.
-    if !is_child("alone") {
-        run_ok(child("dumps_do_not_disturb", "alone"));
+    if !common::alone("dumps_do_not_disturb") {
         return;
     }
     let _procs = Procs::set(4);

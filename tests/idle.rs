@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Watchdog, until};
+use common::until;
 
 /// For each thread of the runtime: its name, and how often it was switched to.
 fn runtime_threads() -> BTreeMap<u32, (String, u64)> {
@@ -52,19 +52,9 @@ fn becomes_idle() {
     }
 }
 
-/// Runs the rest of the test in a process of its own.
-fn alone(test: &str) -> bool {
-    if common::is_child("alone") {
-        return true;
-    }
-    let _watchdog = Watchdog::start();
-    common::run_ok(common::child(test, "alone"));
-    false
-}
-
 #[test]
 fn a_runtime_whose_goroutines_have_ended_sleeps() {
-    if !alone("a_runtime_whose_goroutines_have_ended_sleeps") {
+    if !common::alone("a_runtime_whose_goroutines_have_ended_sleeps") {
         return;
     }
     gort::runtime::set_max_procs(4);
@@ -80,7 +70,7 @@ fn a_runtime_whose_goroutines_have_ended_sleeps() {
 
 #[test]
 fn a_runtime_whose_goroutines_wait_sleeps() {
-    if !alone("a_runtime_whose_goroutines_wait_sleeps") {
+    if !common::alone("a_runtime_whose_goroutines_wait_sleeps") {
         return;
     }
     gort::runtime::set_max_procs(4);
@@ -102,7 +92,7 @@ fn a_runtime_whose_goroutines_wait_sleeps() {
 
 #[test]
 fn a_goroutine_that_blocks_its_thread_wakes_nobody_up() {
-    if !alone("a_goroutine_that_blocks_its_thread_wakes_nobody_up") {
+    if !common::alone("a_goroutine_that_blocks_its_thread_wakes_nobody_up") {
         return;
     }
     gort::runtime::set_max_procs(2);
@@ -123,7 +113,7 @@ fn a_goroutine_that_blocks_its_thread_wakes_nobody_up() {
 
 #[test]
 fn threads_that_a_burst_of_blocking_calls_needed_end() {
-    if !alone("threads_that_a_burst_of_blocking_calls_needed_end") {
+    if !common::alone("threads_that_a_burst_of_blocking_calls_needed_end") {
         return;
     }
     gort::runtime::set_max_procs(2);
@@ -155,7 +145,7 @@ fn threads_that_a_burst_of_blocking_calls_needed_end() {
 
 #[test]
 fn a_runtime_that_awaits_signals_sleeps() {
-    if !alone("a_runtime_that_awaits_signals_sleeps") {
+    if !common::alone("a_runtime_that_awaits_signals_sleeps") {
         return;
     }
     let signals = gort::signal::notify(&[gort::signal::SIGUSR1]).unwrap();

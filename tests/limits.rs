@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Watchdog, until};
+use common::until;
 
 /// Goroutines that wait, as many as can be had.
 struct Many {
@@ -77,21 +77,9 @@ fn address_space() -> u64 {
     pages.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
 }
 
-/// Runs the rest of the test in a process of its own.
-fn alone(test: &str, variables: &[(&str, &str)]) -> bool {
-    if common::is_child("alone") {
-        return true;
-    }
-    let _watchdog = Watchdog::start();
-    let mut child = common::child(test, "alone");
-    child.envs(variables.iter().copied());
-    common::run_ok(child);
-    false
-}
-
 #[test]
 fn exhausted_address_space_is_an_error_that_says_so() {
-    if !alone("exhausted_address_space_is_an_error_that_says_so", &[]) {
+    if !common::alone("exhausted_address_space_is_an_error_that_says_so") {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
@@ -118,7 +106,7 @@ fn exhausted_address_space_is_an_error_that_says_so() {
 
 #[test]
 fn timers_functions_wait_for_memory() {
-    if !alone("timers_functions_wait_for_memory", &[]) {
+    if !common::alone("timers_functions_wait_for_memory") {
         return;
     }
     let ran = Arc::new(AtomicUsize::new(0));
@@ -145,7 +133,7 @@ fn timers_functions_wait_for_memory() {
 
 #[test]
 fn spawn_panics_with_the_same_message() {
-    if !alone("spawn_panics_with_the_same_message", &[]) {
+    if !common::alone("spawn_panics_with_the_same_message") {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
@@ -166,7 +154,10 @@ fn spawn_panics_with_the_same_message() {
 
 #[test]
 fn exhausted_mappings_are_an_error_that_names_the_sysctl() {
-    if !alone("exhausted_mappings_are_an_error_that_names_the_sysctl", &[("GORT_GUARD", "mprotect")]) {
+    if !common::alone_with(
+        "exhausted_mappings_are_an_error_that_names_the_sysctl",
+        &[("GORT_GUARD", "mprotect")],
+    ) {
         return;
     }
     let limit: usize = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
@@ -188,7 +179,7 @@ fn exhausted_mappings_are_an_error_that_names_the_sysctl() {
 
 #[test]
 fn refused_threads_slow_down_but_stop_nothing() {
-    if !alone("refused_threads_slow_down_but_stop_nothing", &[("GOMAXPROCS", "4")]) {
+    if !common::alone_with("refused_threads_slow_down_but_stop_nothing", &[("GOMAXPROCS", "4")]) {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());

@@ -64,8 +64,7 @@ fn a_dialogue_with_a_child() {
 #[test]
 fn those_who_wait_hold_no_p_and_no_thread() {
     // Alone: other tests start threads.
-    if !common::is_child("alone") {
-        common::run_ok(common::child("those_who_wait_hold_no_p_and_no_thread", "alone"));
+    if !common::alone("those_who_wait_hold_no_p_and_no_thread") {
         return;
     }
     let _procs = Procs::set(1);

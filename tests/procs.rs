@@ -237,10 +237,7 @@ fn cpu_time() -> Duration {
 
 #[test]
 fn after_a_shrink_goroutines_run_one_at_a_time() {
-    const NAME: &str = "after_a_shrink_goroutines_run_one_at_a_time";
-    if !common::is_child("alone") {
-        let _watchdog = Watchdog::start();
-        common::run_ok(common::child(NAME, "alone"));
+    if !common::alone("after_a_shrink_goroutines_run_one_at_a_time") {
         return;
     }
     set_max_procs(8);
@@ -271,10 +268,7 @@ fn after_a_shrink_goroutines_run_one_at_a_time() {
 
 #[test]
 fn endless_loops_do_not_keep_ps_that_are_to_go() {
-    const NAME: &str = "endless_loops_do_not_keep_ps_that_are_to_go";
-    if !common::is_child("alone") {
-        let _watchdog = Watchdog::start();
-        common::run_ok(common::child(NAME, "alone"));
+    if !common::alone("endless_loops_do_not_keep_ps_that_are_to_go") {
         return;
     }
     let stop = AtomicBool::new(false);

@@ -455,10 +455,7 @@ fn a_goroutine_may_share_its_threads_locals() {
 
 #[test]
 fn the_count_of_goroutines_follows_them() {
-    const NAME: &str = "the_count_of_goroutines_follows_them";
-    if !common::is_child("alone") {
-        let _watchdog = Watchdog::start();
-        common::run_ok(common::child(NAME, "alone"));
+    if !common::alone("the_count_of_goroutines_follows_them") {
         return;
     }
     let go_on = Arc::new(AtomicBool::new(false));

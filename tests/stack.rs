@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{Watchdog, amount, until};
+use common::{amount, until};
 
 #[test]
 fn any_size_up_to_the_largest_works_and_beyond_is_an_error() {
@@ -80,16 +80,6 @@ fn memory() -> usize {
     status("VmRSS") + status("VmPTE")
 }
 
-/// Runs the rest of the test in a process of its own.
-fn alone(test: &str) -> bool {
-    if common::is_child("alone") {
-        return true;
-    }
-    let _watchdog = Watchdog::start();
-    print!("{}", common::run_ok(common::child(test, "alone")).stdout);
-    false
-}
-
 /// Spawns `n` goroutines that wait, calls `meanwhile`, lets them end.
 fn with_parked(n: usize, meanwhile: impl FnOnce()) {
     let (open, gate) = gort::chan::bounded::<()>(0);
@@ -111,7 +101,7 @@ fn with_parked(n: usize, meanwhile: impl FnOnce()) {
 
 #[test]
 fn parked_goroutines_cost_one_page_each_and_few_threads() {
-    if !alone("parked_goroutines_cost_one_page_each_and_few_threads") {
+    if !common::alone("parked_goroutines_cost_one_page_each_and_few_threads") {
         return;
     }
     let n = amount(20_000, 1_000_000);
@@ -133,7 +123,7 @@ fn parked_goroutines_cost_one_page_each_and_few_threads() {
 
 #[test]
 fn memory_is_used_again() {
-    if !alone("memory_is_used_again") {
+    if !common::alone("memory_is_used_again") {
         return;
     }
     let n = amount(10_000, 1_000_000);
@@ -148,7 +138,7 @@ fn memory_is_used_again() {
 
 #[test]
 fn the_stacks_of_ended_goroutines_are_given_back() {
-    if !alone("the_stacks_of_ended_goroutines_are_given_back") {
+    if !common::alone("the_stacks_of_ended_goroutines_are_given_back") {
         return;
     }
     let use_stacks = || {
@@ -180,7 +170,7 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
 
 #[test]
 fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
-    if !alone("a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use") {
+    if !common::alone("a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use") {
         return;
     }
     let n = 300;
@@ -219,7 +209,7 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
 
 #[test]
 fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
-    if !alone("a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone") {
+    if !common::alone("a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone") {
         return;
     }
     // A hole above all slots: the new stack will lie there.

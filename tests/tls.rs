@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 
-use common::{Procs, Watchdog, amount, migrate, tid, until};
+use common::{Procs, amount, migrate, tid, until};
 
 thread_local! {
     static NUMBER: Cell<u64> = const { Cell::new(7) };
@@ -352,10 +352,7 @@ fn stacker_grows_the_stack_and_goroutines_may_stop_on_the_new_one() {
 
 #[test]
 fn all_of_the_stack_that_stacker_reports_can_be_used() {
-    const NAME: &str = "all_of_the_stack_that_stacker_reports_can_be_used";
-    if !common::is_child("main") {
-        let _watchdog = Watchdog::start();
-        common::run_ok(common::child(NAME, "main"));
+    if !common::alone("all_of_the_stack_that_stacker_reports_can_be_used") {
         return;
     }
     #[inline(never)]

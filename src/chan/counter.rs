@@ -2,7 +2,7 @@
 //!
 //! When the last handle of a side goes, that side is disconnected. The side that goes last frees the channel.
 //!
-//! Every handle is the address of that allocation: the search for leaks (`sched/leak.rs`) relies on it.
+//! Every handle is the address of that allocation: the search for leaks (`sched/leak/`) relies on it.
 
 use std::ops::{Deref, Range};
 use std::process::abort;

@@ -7,8 +7,9 @@
 //! - N2. The owner does not leave its wait before the node is unlinked: either somebody claimed it (and will
 //!   call `ready`), or the owner takes the lock again and unlinks it. So a linked node is always alive.
 //! - N3. Whoever takes a node with [`Queue::claim`] is the only one to touch it, its slot and its outcome
-//!   until the `ready` of its waiter, after which the node is gone. A claimed node is not linked.
-//!   A whole queue may be claimed at once, without touching its nodes, if nobody else can end their waits.
+//!   until the `ready` of its waiter, after which the node is gone. A claimed node is not linked; except that of a
+//!   disconnected channel a whole queue of waits that nobody else can end is claimed at once, and each node is told when
+//!   it is woken.
 //! - N4. Nodes of a wait that several may end carry its [`Wait`]; unlinking such a node is not enough, the
 //!   claimer must win the `Wait` as well. A node whose `Wait` was won by another is stale: claimers drop it
 //!   from the queue, its owner is about to look for it there.

@@ -158,13 +158,13 @@ fn take_global(p: &'static P) -> Option<&'static G> {
 }
 
 /// So long, in nanoseconds, may nobody have asked for I/O before that comes before the queues of others.
-const UNPOLLED: u64 = 1_000_000;
+const IO_FIRST_AFTER: u64 = 1_000_000;
 
 /// One whose I/O is ready, if somebody should look for that now. Otherwise others' queues come first: the kernel may have stopped
 /// their owner's thread, and whoever always finds I/O would let them wait until it goes on (an HTTP server with 64
 /// connections on two busy cores: p99 4.4 → 1.1 ms). And if there is nothing there either, the M asks when it goes to wait.
 fn poll(m: &'static M, p: &'static P) -> Option<&'static G> {
-    let overdue = || nanotime().saturating_sub(netpoll::last_poll()) >= UNPOLLED && work_anywhere();
+    let overdue = || nanotime().saturating_sub(netpoll::last_poll()) >= IO_FIRST_AFTER && work_anywhere();
     let now = netpoll::has_waiters() && (global::hogs_len() != 0 || overdue());
     if now && poller::poll(p) { next_local(m) } else { None }
 }

@@ -42,11 +42,6 @@ pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
         wake::hand_off_p(p);
     }
     m.wait_for_p();
-    if let Some(p) = m.p() {
-        // Perhaps straight from a goroutine that a signal has stopped.
-        p.begin_slice();
-        p.answer_preempt();
-    }
     match m.locked_g.get() {
         Some(g) => g,
         None => unreachable!("only the bound goroutine itself unbinds its M"),

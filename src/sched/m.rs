@@ -138,11 +138,16 @@ impl M {
         self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
     }
 
-    /// Sleeps until somebody hands it a P.
+    /// Sleeps until somebody hands it a P, to go on with the goroutine that it has.
     pub(crate) fn wait_for_p(&'static self) {
         self.cpu.set(thread::cpu());
         self.note.wait();
-        self.set_p(self.next_p.take());
+        let p = self.next_p.take();
+        self.set_p(p);
+        if let Some(p) = p {
+            p.begin_slice();
+            p.answer_preempt();
+        }
     }
 
     /// For sysmon: begins to take `p` away, if the M has it.

@@ -200,10 +200,6 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
 fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>) {
     STOPPED.fetch_add(1, Ordering::Relaxed);
     m.wait_for_p();
-    if let Some(p) = m.p() {
-        p.begin_slice();
-        p.answer_preempt();
-    }
     STOPPED.fetch_sub(1, Ordering::Relaxed);
     g.locked_m.set(bound);
     g.set_status(Status::Running);

@@ -1,7 +1,9 @@
 //! sysmon: a thread without a P that watches the Ps.
 //!
 //! It looks every 20 µs at first and, as long as nothing needs it, twice as seldom each time; and it sleeps for good
-//! when every P has been idle for some looks. Each look:
+//! when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
+//! wait cuts a longer one short: it tells (`look_soon`) after it was queued, and sysmon looks at the queues after it has said
+//! that its pause will be long, so one sees the other. Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it, or after 10 ms;
 //! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
 //!   time between two looks (`detach.rs`);
@@ -78,7 +80,8 @@ static IN_LONG_PAUSE: AtomicBool = AtomicBool::new(false);
 /// A goroutine has to wait because all Ps are busy: perhaps one of them is blocked.
 #[inline]
 pub(crate) fn look_soon() {
-    if IN_LONG_PAUSE.load(Ordering::Relaxed) {
+    // SeqCst: after the put, which is too.
+    if IN_LONG_PAUSE.load(Ordering::SeqCst) {
         cut_pause_short();
     }
 }
@@ -129,12 +132,7 @@ pub(crate) fn run() {
         if idle_looks > LINGER {
             sysmon.sleep_for_good();
         } else {
-            let pause = if idle_looks == 0 { sysmon.pause } else { PAUSE_BUSY };
-            IN_LONG_PAUSE.store(pause > PAUSE_WAITING, Ordering::Relaxed);
-            if WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(pause))) {
-                sysmon.pause = PAUSE;
-            }
-            IN_LONG_PAUSE.store(false, Ordering::Relaxed);
+            sysmon.rest(if idle_looks == 0 { sysmon.pause } else { PAUSE_BUSY });
         }
         sysmon.look();
     }
@@ -180,6 +178,19 @@ impl Sysmon {
         }
         ASLEEP.store(false, Ordering::SeqCst);
         self.pause = PAUSE;
+    }
+
+    fn rest(&mut self, mut pause: u64) {
+        if pause > PAUSE_WAITING {
+            IN_LONG_PAUSE.store(true, Ordering::SeqCst);
+            if waiting().any {
+                pause = PAUSE_WAITING;
+            }
+        }
+        if WAKE.wait_until(Some(Instant::now() + Duration::from_nanos(pause))) {
+            self.pause = PAUSE;
+        }
+        IN_LONG_PAUSE.store(false, Ordering::Relaxed);
     }
 
     fn look(&mut self) {

@@ -67,6 +67,8 @@ pub(crate) struct Blockers {
     pub(crate) holder: Option<StackPage>,
     /// And all of these.
     pub(crate) crowd: Option<Crowd>,
+    /// Where it keeps others out itself.
+    pub(crate) member_of: Option<Crowd>,
 }
 
 /// Those at the `RwLock` of this address who keep others out together.
@@ -90,33 +92,23 @@ impl Blockers {
             return None;
         }
         // SAFETY: waits for locks come with a place, and its node is on the stack of who waits.
-        let node = unsafe { &*(Place::at(object).node as *const Node) };
-        if !node.waits() {
-            return None;
-        }
-        Some(match holders {
-            Holders::Nobody => return None,
-            Holders::Writer(page) => Blockers { holder: Some(page), crowd: None },
-            // Who upgrades is the upgradable one itself.
-            Holders::Readers { lock, upgradable, .. } if reason == WaitReason::RwLockWrite => Blockers {
-                holder: upgradable.filter(|_| node.tag() != TO_UPGRADE),
-                crowd: Some(Crowd::Readers(lock)),
-            },
-            Holders::Readers { lock, upgradable, .. } => Blockers {
-                holder: upgradable.filter(|_| node.tag() == TO_READ_UPGRADABLY),
-                crowd: Some(Crowd::Writers(lock)),
-            },
-        })
-    }
-}
-
-impl Crowd {
-    /// To which one a goroutine that waits with this reason and object belongs.
-    ///
-    /// # Safety
-    /// The goroutine stays parked meanwhile.
-    pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Option<Crowd> {
-        // SAFETY: waits for locks come with a place.
-        (reason == WaitReason::RwLockWrite).then(|| Crowd::Writers(unsafe { Place::at(object) }.object))
+        let (place, node) = unsafe {
+            let place = Place::at(object);
+            (place, &*(place.node as *const Node))
+        };
+        let writes = reason == WaitReason::RwLockWrite;
+        let (holder, crowd) = match holders {
+            Holders::Readers { lock, upgradable, .. } if writes => {
+                // Who upgrades is the upgradable one itself.
+                (upgradable.filter(|_| node.tag() != TO_UPGRADE), Some(Crowd::Readers(lock)))
+            }
+            Holders::Readers { lock, upgradable, .. } => {
+                (upgradable.filter(|_| node.tag() == TO_READ_UPGRADABLY), Some(Crowd::Writers(lock)))
+            }
+            Holders::Writer(page) => (Some(page), None),
+            Holders::Nobody => (None, None),
+        };
+        let member_of = writes.then_some(Crowd::Writers(place.object));
+        node.waits().then_some(Blockers { holder, crowd, member_of })
     }
 }

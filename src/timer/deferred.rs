@@ -229,8 +229,7 @@ fn serve() {
         match queue.pop() {
             Some((deferred, times)) => {
                 drop(queue);
-                let later = (1..times).map(|_| deferred.clone()).collect::<Vec<_>>();
-                for deferred in later.into_iter().chain([deferred]) {
+                for deferred in std::iter::repeat_n(deferred, times as usize) {
                     let started = start(deferred);
                     if let Err(error) = &started {
                         if !refused {

@@ -148,6 +148,25 @@ pub(crate) fn run_ok(command: Command) -> Printed {
     printed
 }
 
+/// Runs the rest of the test in a process of its own: false in the one that has done so.
+#[track_caller]
+pub(crate) fn alone(test: &str) -> bool {
+    alone_with(test, &[])
+}
+
+/// The same, with these variables in its environment.
+#[track_caller]
+pub(crate) fn alone_with(test: &str, variables: &[(&str, &str)]) -> bool {
+    if is_child("alone") {
+        return true;
+    }
+    let _watchdog = Watchdog::start();
+    let mut child = child(test, "alone");
+    child.envs(variables.iter().copied());
+    print!("{}", run_ok(child).stdout);
+    false
+}
+
 impl Printed {
     /// The value of the line `name=value` on stdout. The test harness may have put words before it.
     #[track_caller]

@@ -237,11 +237,10 @@ impl Oversleep {
     /// How long one sleep should be.
     pub const NAP: Duration = Duration::from_millis(1);
 
-    /// Sleeps `n` times by `sleep`, less often if that takes too long, and more often if it takes less than this for each:
-    /// what the hogs lose meanwhile is to be measured too.
+    /// A sleeper goes on for so long for each of its sleeps at least: what the hogs lose meanwhile is measured too.
     const EACH_AT_LEAST: Duration = Duration::from_millis(10);
 
-    /// See [`Self::EACH_AT_LEAST`].
+    /// Sleeps `n` times by `sleep`, less often if that takes too long, more often if it takes too little.
     pub fn collect(n: u64, mut sleep: impl FnMut(Duration)) -> Oversleep {
         let start = Instant::now();
         let mut over = Oversleep::default();

@@ -1,126 +1,30 @@
-//! Goroutines that wait for ever: nobody who could end the wait can be reached any more.
-//!
-//! All threads are stopped (`pause.rs`), and then memory is searched for whatever could end each wait, as a garbage
-//! collector marks: what cannot be found cannot be used.
-//!
-//! | it waits for | only these can end the wait | found by |
-//! | --- | --- | --- |
-//! | a channel, or several | handles of the channel | the address of its allocation, or into it |
-//! | a wait group | its clones | the same |
-//! | the end of a goroutine | that goroutine | whether that one waits for ever |
-//! | a mutex, or an RwLock that is locked for writing | its holder, because guards cannot be sent | the same |
-//! | to write what others read | all of the readers | whether one of them waits for ever |
-//! | to read behind somebody who waits to write | that one | the same |
-//! | no channel at all | nothing | – |
-//!
-//! A goroutine that waits for one of these, without a timeout, is a candidate. Everything else is a root: all memory that the process
-//! has written to, the registers of all threads, the stacks of all other goroutines. A word there that could be one of the addresses
-//! means that the wait may end: then the candidate's own stack is a root too, and so on until nothing changes. The
-//! candidates that are left wait for each other or for nobody.
-//!
-//! - L1. Never a goroutine whose wait can end. A handle that exists lies in memory or in a register of a thread that runs or of
-//!   a goroutine that will, as an address: it is found. (Unless it is at an address that is not a multiple of 8, in a packed struct. And
-//!   unless a guard was forgotten and its lock dropped.)
-//! - L2. Somebody may have taken a goroutine out of its queue, be about to ready it, and know the queue no more. So only who is still
-//!   queued is a candidate: whoever readies it later has to go to the queue first. (A channel whose one side is gone lets all of
-//!   them go at once, without telling them: who waits there is not a candidate.)
-//! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on
-//!   the heap is a root even if only candidates can reach it.
-//!
-//! Readers of an RwLock are known if they are goroutines and do not read too much at once (`sync/reads.rs`).
-//!
-//! Nothing is allocated and no lock is taken while the threads are stopped: the memory that is needed is mapped before. It is not
-//! searched, and neither are the stacks of goroutines that have ended.
+//! The search itself: see the head of `mod.rs`.
 
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use super::g::G;
-use super::pause::{self, Stopped};
-use super::reason::WaitReason;
-use super::status::Status;
-use super::waiter::Place;
-use super::{deadlock, m, syscall};
-use crate::chan::waitq::{ELSEWHERE, Node as ChanNode};
+use super::desk::{Desk, List};
+use super::wait::{LONGEST, Wait};
 use crate::chan::{counter, engine};
+use crate::sched::g::G;
+use crate::sched::pause::Stopped;
+use crate::sched::status::Status;
+use crate::sched::{deadlock, m};
 use crate::stack::slab;
 use crate::sync::holder::StackPage;
 use crate::sync::reads::Reads;
-use crate::sync::waitq::Node as LockNode;
 use crate::sync::{Blockers, Crowd};
 use crate::sys::inspect::{self, File, Memory};
-use crate::sys::mem::{self, PAGE};
+use crate::sys::mem::PAGE;
 
 /// A function may use so many bytes beyond the end of its stack.
 const RED_ZONE: usize = 128;
 
-/// No target is longer.
-const LONGEST: usize = 2048;
-
-/// Selects of more operations are not looked at.
-const MOST_CASES: usize = 16;
-
-/// How often everybody is stopped if somebody could not be.
-const ATTEMPTS: u32 = 5;
-
-/// The ids of goroutines that wait for ever.
-pub(crate) fn find() -> Vec<u64> {
-    static ONE: Mutex<()> = Mutex::new(());
-    syscall::blocking(|| {
-        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // On a thread that has no memory of the user's on its stack.
-        let search =
-            std::thread::Builder::new().name("gort-leaks".into()).stack_size(256 << 10).spawn(|| {
-                (0..ATTEMPTS).find_map(|attempt| {
-                    std::thread::sleep(Duration::from_millis(10 * u64::from(attempt)));
-                    let found = search();
-                    scrub();
-                    found
-                })
-            });
-        search.ok().and_then(|search| search.join().ok()).flatten().unwrap_or_default()
-    })
-}
-
-/// `None`: not everybody could be stopped, or there was no memory.
-fn search() -> Option<Vec<u64>> {
-    let own_stack = own_stack()?;
-    let mut goroutines = 0;
-    slab::for_each_g(|_| goroutines += 1);
-    let desk = Desk::new(goroutines + 1024)?;
-    let mut search = desk.search();
-    let complete = {
-        let stopped = pause::stop()?;
-        search.run(&stopped, &[own_stack, desk.start..desk.start + desk.size])
-    };
-    complete?;
-    let leaked = search.candidates.as_slice().iter().filter(|candidate| !candidate.live);
-    Some(leaked.map(|candidate| candidate.g.id()).collect())
-}
-
-/// Overwrites what calls before have left on this stack: the next thread that gets it would seem to know all the channels.
-#[inline(never)]
-fn scrub() {
-    std::hint::black_box(&mut [0usize; 16 << 10]);
-}
-
-/// The calling thread's.
-fn own_stack() -> Option<Range<usize>> {
-    // SAFETY: the attributes are initialised by the call, read, and destroyed.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return None;
-        }
-        let (mut start, mut size) = (ptr::null_mut(), 0);
-        libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
-        libc::pthread_attr_destroy(&mut attributes);
-        Some(start as usize..start as usize + size)
-    }
-}
+/// The text of /proc/self/maps may be so long; mappings that are left out of the search; goroutines that run.
+const MAPS: usize = 32 << 20;
+const HOLES: usize = 1 << 14;
+const RUNNING: usize = 1 << 14;
 
 /// A goroutine that may wait for ever.
 #[derive(Clone, Copy)]
@@ -133,7 +37,6 @@ struct Candidate {
     joins: usize,
     /// If it waits for a lock.
     lock: Option<Blockers>,
-    queued_in: Option<Crowd>,
     live: bool,
     /// It is live, and its stack has been looked at.
     spread: bool,
@@ -149,90 +52,7 @@ struct Target {
     spread: bool,
 }
 
-/// A vector in memory that was there before. What does not fit is refused.
-struct List<T> {
-    start: *mut T,
-    len: usize,
-    capacity: usize,
-}
-
-impl<T> List<T> {
-    fn push(&mut self, value: T) -> bool {
-        if self.len == self.capacity {
-            return false;
-        }
-        // SAFETY: within the capacity.
-        unsafe { self.start.add(self.len).write(value) };
-        self.len += 1;
-        true
-    }
-
-    fn as_slice(&self) -> &[T] {
-        // SAFETY: so many were written.
-        unsafe { std::slice::from_raw_parts(self.start, self.len) }
-    }
-
-    fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and we are borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
-    }
-}
-
-/// The memory of a search.
-struct Desk {
-    start: usize,
-    size: usize,
-    goroutines: usize,
-}
-
-/// The text of /proc/self/maps may be so long; mappings that are left out of the search; goroutines that run.
-const MAPS: usize = 32 << 20;
-const HOLES: usize = 1 << 14;
-const RUNNING: usize = 1 << 14;
-
-impl Desk {
-    fn new(goroutines: usize) -> Option<Desk> {
-        let each = size_of::<Candidate>()
-            + size_of::<(usize, usize)>()
-            + size_of::<(Crowd, usize)>()
-            + 2 * (size_of::<Target>() + size_of::<usize>());
-        let lists = HOLES * size_of::<Range<usize>>() + 2 * RUNNING * size_of::<usize>();
-        let size = (goroutines * each + lists + MAPS + 16 * PAGE).next_multiple_of(PAGE);
-        Some(Desk { start: mem::reserve(size).ok()?, size, goroutines })
-    }
-
-    fn search(&self) -> Search {
-        let mut next = self.start;
-        Search {
-            candidates: carve(&mut next, self.goroutines),
-            infos: carve(&mut next, self.goroutines),
-            crowds: carve(&mut next, self.goroutines),
-            waits: carve(&mut next, 2 * self.goroutines),
-            targets: carve(&mut next, 2 * self.goroutines),
-            holes: carve(&mut next, HOLES),
-            running: carve(&mut next, RUNNING),
-            tops: carve(&mut next, RUNNING),
-            buffer: carve(&mut next, PAGE / size_of::<usize>()),
-            maps: carve(&mut next, MAPS),
-            bounds: 0..0,
-        }
-    }
-}
-
-fn carve<T>(next: &mut usize, capacity: usize) -> List<T> {
-    let start = next.next_multiple_of(align_of::<T>());
-    *next = start + capacity * size_of::<T>();
-    List { start: start as *mut T, len: 0, capacity }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        // SAFETY: the search, whose lists are here, is over.
-        unsafe { mem::release(self.start, self.size) };
-    }
-}
-
-struct Search {
+pub(super) struct Search {
     /// By address, when all are known.
     candidates: List<Candidate>,
     /// The info of each candidate and where it is in that list, sorted.
@@ -254,18 +74,44 @@ struct Search {
     bounds: Range<usize>,
 }
 
-// SAFETY: the memory belongs to the search.
-unsafe impl<T: Send> Send for List<T> {}
-
-impl<T> Clone for List<T> {
-    fn clone(&self) -> List<T> {
-        List { start: self.start, len: self.len, capacity: self.capacity }
-    }
-}
-
 impl Search {
+    /// How much room is needed for so many goroutines.
+    pub(super) fn room_for(goroutines: usize) -> usize {
+        Desk::room_for::<Candidate>(goroutines)
+            + Desk::room_for::<(usize, usize)>(goroutines)
+            + Desk::room_for::<(Crowd, usize)>(goroutines)
+            + Desk::room_for::<usize>(2 * goroutines)
+            + Desk::room_for::<Target>(2 * goroutines)
+            + Desk::room_for::<Range<usize>>(HOLES)
+            + 2 * Desk::room_for::<usize>(RUNNING)
+            + Desk::room_for::<usize>(PAGE / size_of::<usize>())
+            + Desk::room_for::<u8>(MAPS)
+    }
+
+    /// Nothing is known yet.
+    pub(super) fn new(desk: &mut Desk, goroutines: usize) -> Search {
+        Search {
+            candidates: desk.list(goroutines),
+            infos: desk.list(goroutines),
+            crowds: desk.list(goroutines),
+            waits: desk.list(2 * goroutines),
+            targets: desk.list(2 * goroutines),
+            holes: desk.list(HOLES),
+            running: desk.list(RUNNING),
+            tops: desk.list(RUNNING),
+            buffer: desk.list(PAGE / size_of::<usize>()),
+            maps: desk.list(MAPS),
+            bounds: 0..0,
+        }
+    }
+
+    /// After `run`: the goroutines that wait for ever.
+    pub(super) fn leaked(&self) -> impl Iterator<Item = &'static G> {
+        self.candidates.as_slice().iter().filter(|candidate| !candidate.live).map(|candidate| candidate.g)
+    }
+
     /// Finds out which candidates are live. `None`: something did not fit, or could not be read.
-    fn run(&mut self, stopped: &Stopped, untouched: &[Range<usize>]) -> Option<()> {
+    pub(super) fn run(&mut self, stopped: &Stopped, untouched: &[Range<usize>]) -> Option<()> {
         let memory = Memory::open()?;
         let reads = Reads::new();
         for g in m::all().filter_map(m::M::current) {
@@ -293,7 +139,7 @@ impl Search {
             for lock in reads.of(candidate.g) {
                 self.crowds.push((Crowd::Readers(lock), index));
             }
-            if let Some(crowd) = candidate.queued_in {
+            if let Some(crowd) = candidate.lock.and_then(|lock| lock.member_of) {
                 self.crowds.push((crowd, index));
             }
         }
@@ -321,14 +167,14 @@ impl Search {
 
     /// Makes it a candidate if it is one. False: no room.
     fn consider(&mut self, g: &'static G) -> bool {
-        let Some(wait) = self.wait_of(g) else { return true };
+        let Some(wait) = Some(g).filter(|g| self.is_switched_out(g)).and_then(Wait::of) else { return true };
         let first = self.waits.len;
         let mut count = 0;
-        let (mut joins, mut lock, mut queued_in) = (0, None, None);
+        let (mut joins, mut lock) = (0, None);
         match wait {
             Wait::Nothing => {}
             Wait::Join(info) => joins = info,
-            Wait::Lock(blockers, crowd) => (lock, queued_in) = (Some(blockers), crowd),
+            Wait::Lock(blockers) => lock = Some(blockers),
             Wait::Target(target) => {
                 count = 1;
                 if !self.add_target(target) {
@@ -346,80 +192,12 @@ impl Search {
                 }
             }
         }
-        self.candidates.push(Candidate {
-            g,
-            first,
-            count,
-            joins,
-            lock,
-            queued_in,
-            live: false,
-            spread: false,
-        })
+        self.candidates.push(Candidate { g, first, count, joins, lock, live: false, spread: false })
     }
 
     fn add_target(&mut self, range: Range<usize>) -> bool {
         let target = Target { start: range.start, end: range.end, found: false, spread: false };
         self.waits.push(range.start) && self.targets.push(target)
-    }
-
-    /// For what it waits, if it is a candidate.
-    fn wait_of(&self, g: &'static G) -> Option<Wait> {
-        if g.status() != Status::Waiting || !g.park.is_parked() || !self.is_switched_out(g) {
-            return None;
-        }
-        // SAFETY: it has not ended, and everybody is stopped.
-        let limited = unsafe { g.info.load(Ordering::Relaxed).as_ref() }
-            .is_none_or(|info| !info.context.load(Ordering::Relaxed).is_null());
-        if g.wait_is_timed() || limited || g.bubble.get() != 0 {
-            return None;
-        }
-        let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
-        match reason {
-            WaitReason::SelectNoCases => return Some(Wait::Nothing),
-            WaitReason::Join => return Some(Wait::Join(object)),
-            WaitReason::ChanReceive if object == 0 => return Some(Wait::Nothing),
-            WaitReason::ChanReceive if object == ELSEWHERE => return None,
-            _ => {}
-        }
-        // SAFETY: all the reasons below come with a place.
-        let place = || unsafe { Place::at(object) };
-        // SAFETY: the node is on the stack of the goroutine, which waits.
-        let queued = |place: &Place| unsafe { (*(place.node as *const LockNode)).waits() };
-        match reason {
-            WaitReason::ChanReceive | WaitReason::ChanSend => {
-                let place = place();
-                // SAFETY: the node is on the stack of the goroutine, which waits.
-                if place.object == ELSEWHERE || !unsafe { (*(place.node as *const ChanNode)).waits() } {
-                    return None;
-                }
-                // SAFETY: the channel that it waits for is alive.
-                let (range, gone) =
-                    unsafe { (counter::allocation(place.object), counter::is_disconnected(place.object)) };
-                (range.len() <= LONGEST && !gone).then_some(Wait::Target(range))
-            }
-            WaitReason::Select => {
-                let place = place();
-                let (mut count, mut known) = (0, true);
-                // SAFETY: it waits there, and everybody is stopped.
-                for object in unsafe { engine::objects(place) } {
-                    count += 1;
-                    known &= object.is_some_and(|object| {
-                        // SAFETY: a channel of a waiting select is alive.
-                        object == 0 || unsafe { counter::allocation(object) }.len() <= LONGEST
-                    });
-                }
-                (known && count <= MOST_CASES).then_some(Wait::Select(place))
-            }
-            // Its clones point to the counts before it.
-            WaitReason::WaitGroup => Some(place()).filter(|place| queued(place)).map(|place| {
-                Wait::Target(place.object - 2 * size_of::<usize>()..place.object + size_of::<usize>())
-            }),
-            // SAFETY: it waits there, and everybody is stopped.
-            _ => unsafe {
-                Some(Wait::Lock(Blockers::of_wait(reason, object)?, Crowd::of_wait(reason, object)))
-            },
-        }
     }
 
     /// Sorts the targets and makes those with the same start one.
@@ -580,7 +358,7 @@ impl Search {
 
     /// Whether something that can end the wait was found.
     fn may_end(&self, candidate: &Candidate) -> bool {
-        if let Some(Blockers { holder, crowd }) = candidate.lock {
+        if let Some(Blockers { holder, crowd, .. }) = candidate.lock {
             let holder = holder.and_then(|page: StackPage| self.stack_owner(page.near(address(candidate.g))));
             return holder.is_none_or(|holder| holder.live) && crowd.is_none_or(|crowd| self.all_live(crowd));
         }
@@ -595,20 +373,6 @@ impl Search {
             targets.binary_search_by_key(start, |target| target.start).is_ok_and(|at| targets[at].found)
         })
     }
-}
-
-/// What a candidate waits for.
-enum Wait {
-    /// Nothing that could come.
-    Nothing,
-    /// One of the addresses of this allocation.
-    Target(Range<usize>),
-    /// The cases of a select.
-    Select(&'static Place),
-    /// The info of a goroutine.
-    Join(usize),
-    /// A lock, and in which crowd it stands there itself.
-    Lock(Blockers, Option<Crowd>),
 }
 
 /// The addresses of its stack, its G and its thread-locals.

@@ -1,0 +1,47 @@
+//! For how long others have no P when a goroutine blocks and does not say so: `cargo bench --bench blocked`.
+//!
+//! One P. One goroutine computes for a while and then blocks its thread, again and again; another yields all the time, and
+//! notes for how long it could not. The aim is half a millisecond.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TIMES: u64 = 1000;
+const BLOCKED: Duration = Duration::from_millis(5);
+
+fn main() {
+    gort::runtime::set_max_procs(1);
+    let mut gaps = gort::run(|| {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let other = gort::spawn(move || gaps(&stopped));
+        for n in 0..TIMES {
+            thread::sleep(BLOCKED);
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_micros(n * 37 % 900) {
+                gort::yield_now();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        other.join().expect("it does not panic")
+    });
+    gaps.sort_unstable();
+    let percent = |percent: usize| gaps[(gaps.len() - 1) * percent / 100];
+    println!("{} gaps: p50 {:?}, p90 {:?}, p99 {:?}", gaps.len(), percent(50), percent(90), percent(99));
+}
+
+/// The times for which the caller did not run, but for the shortest: those are switches.
+fn gaps(stop: &AtomicBool) -> Vec<Duration> {
+    let (mut gaps, mut last) = (Vec::new(), Instant::now());
+    while !stop.load(Ordering::Relaxed) {
+        gort::yield_now();
+        let now = Instant::now();
+        if now - last > Duration::from_micros(100) {
+            gaps.push(now - last);
+        }
+        last = now;
+    }
+    gaps
+}
