@@ -122,6 +122,7 @@ impl Alarm {
                     // SAFETY: `wait` keeps the node until it is claimed or retracted.
                     unsafe { state.receivers.ops.push(node) };
                     drop(state);
+                    Wakes::new()
                 },
                 // SAFETY: as above.
                 |node| unsafe { self.state.lock().receivers.ops.unlink(node) },

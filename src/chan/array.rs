@@ -25,7 +25,7 @@ use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TryS
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
-use crate::sched::lock::{Guard, Lock};
+use crate::sched::lock::{Entered, Guard, Lock};
 use crate::sched::reason::WaitReason;
 
 pub(super) struct State {
@@ -121,7 +121,10 @@ impl<T> Array<T> {
             return parker.wait(
                 msg.cast_mut().cast(),
                 // SAFETY: the parker keeps the node until it is claimed or retracted.
-                |node| unsafe { self.publish(state, node, |s| &mut s.senders, Kind::Op) },
+                |node| unsafe {
+                    self.publish(state, node, |s| &mut s.senders, Kind::Op);
+                    Wakes::new()
+                },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.senders, Kind::Op) },
             );
@@ -275,7 +278,10 @@ impl<T> Array<T> {
             return parker.wait(
                 to.cast(),
                 // SAFETY: the parker keeps the node until it is claimed or retracted.
-                |node| unsafe { self.publish(state, node, |s| &mut s.receivers, Kind::Op) },
+                |node| unsafe {
+                    self.publish(state, node, |s| &mut s.receivers, Kind::Op);
+                    Wakes::new()
+                },
                 // SAFETY: as above.
                 |node| unsafe { self.retract(node, |s| &mut s.receivers, Kind::Op) },
             );
@@ -391,7 +397,7 @@ impl<T> Array<T> {
     /// The node's owner keeps the rules of `waitq.rs`.
     pub(super) unsafe fn publish(
         &self,
-        mut state: Guard<'_, State>,
+        mut state: Guard<'_, State, Entered>,
         node: *mut Node,
         side: fn(&mut State) -> &mut Side,
         kind: Kind,

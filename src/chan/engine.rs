@@ -58,8 +58,8 @@ impl Slot {
     }
 }
 
-/// How long a select waits.
-#[derive(Clone, Copy)]
+/// How long an operation waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     None,
     Until(Instant),
@@ -72,7 +72,8 @@ impl Patience {
         clock::after(timeout).map_or(Patience::Forever, Patience::Until)
     }
 
-    fn deadline(self) -> Option<Instant> {
+    #[inline]
+    pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
             Patience::Until(when) => Some(when),
             Patience::None | Patience::Forever => None,

@@ -29,7 +29,7 @@ use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
-use crate::sched::lock::{Guard, Lock};
+use crate::sched::lock::{Entered, Guard, Lock};
 use crate::sched::reason::WaitReason;
 
 /// The closed bit of the tail's position; the count of messages is above it.
@@ -298,13 +298,14 @@ impl<T> List<T> {
     }
 
     #[cold]
-    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>>, parker: Parker) -> Outcome {
+    fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>, Entered>, parker: Parker) -> Outcome {
         parker.wait(
             ptr::null_mut(),
             // SAFETY: the parker keeps the node until it is claimed or retracted.
             |node| unsafe {
                 tail.senders.ops.push(node);
                 drop(tail);
+                Wakes::new()
             },
             // SAFETY: as above.
             |node| unsafe { self.dequeue_send(node, Kind::Op) },
@@ -413,6 +414,7 @@ impl<T> List<T> {
                 |node| unsafe {
                     tail.receivers.ops.push(node);
                     drop(tail);
+                    Wakes::new()
                 },
                 // SAFETY: as above.
                 |node| unsafe { self.dequeue_recv(node, Kind::Op) },

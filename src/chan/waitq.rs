@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
+use crate::sched::visit::{Stepwise, Visit};
 use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait, Waiter, park};
 use crate::time::clock;
 
@@ -163,6 +164,7 @@ impl Queue {
     ///
     /// # Safety
     /// The node is not linked, and its owner keeps N2.
+    #[inline]
     pub(crate) unsafe fn push(&mut self, node: *mut Node) {
         // SAFETY: the node is the caller's, and the last one is linked, hence alive (N2).
         unsafe {
@@ -183,6 +185,7 @@ impl Queue {
     ///
     /// # Safety
     /// The node is alive and, if linked, then in this queue.
+    #[inline]
     pub(crate) unsafe fn unlink(&mut self, node: *mut Node) {
         // SAFETY: neighbours of a linked node are linked, hence alive (N2).
         unsafe {
@@ -268,6 +271,7 @@ impl Queue {
     }
 
     /// Claims all that can be claimed, with `outcome`, for waking; the queue is empty afterwards.
+    #[inline]
     pub(crate) fn claim_all(&mut self, outcome: Outcome, wakes: &mut Wakes) {
         while let Some(node) = self.claim() {
             // SAFETY: just claimed.
@@ -355,6 +359,11 @@ impl Wakes {
         self.last = node;
     }
 
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
     /// Wakes them all. No lock may be held.
     #[inline]
     pub(crate) fn fire(self) {
@@ -378,8 +387,8 @@ impl Wakes {
 
 /// A wait at a channel. Made before the channel's lock is taken: the first wait of a thread allocates.
 #[derive(Clone, Copy)]
-pub(crate) struct Parker {
-    waiter: Waiter,
+pub(crate) struct Parker<V = Stepwise> {
+    visit: V,
     reason: WaitReason,
     object: usize,
     deadline: Option<Instant>,
@@ -388,31 +397,45 @@ pub(crate) struct Parker {
 impl Parker {
     #[inline]
     pub(crate) fn new(reason: WaitReason, object: usize, deadline: Option<Instant>) -> Parker {
-        Parker { waiter: Waiter::current(), reason, object, deadline }
+        Parker { visit: Stepwise::new(), reason, object, deadline }
     }
 
     /// With another deadline.
     pub(crate) fn until(self, deadline: Option<Instant>) -> Parker {
         Parker { deadline, ..self }
     }
+}
 
-    /// Waits: `publish` pushes the node into a queue and releases the lock, `retract` is called after the deadline,
-    /// to take the lock and unlink the node. Returns the outcome; `Pending` after the deadline.
-    #[inline]
+impl<V: Visit> Parker<V> {
+    /// A wait that ends a visit to the runtime.
+    #[inline(always)]
+    pub(crate) fn of(visit: V, reason: WaitReason, object: usize, deadline: Option<Instant>) -> Parker<V> {
+        Parker { visit, reason, object, deadline }
+    }
+
+    /// Waits: `publish` pushes the node into a queue, releases the lock, and returns whom that wakes; `retract` is called
+    /// after the deadline, to take the lock and unlink the node. Returns the outcome; `Pending` after the deadline.
+    #[inline(always)]
     pub(crate) fn wait(
         self,
         slot: *mut u8,
-        publish: impl FnOnce(*mut Node),
+        publish: impl FnOnce(*mut Node) -> Wakes,
         retract: impl FnOnce(*mut Node),
     ) -> Outcome {
         if self.deadline.is_some() {
             return self.wait_until(slot, publish, retract);
         }
-        let mut node = Node::plain(self.waiter, slot);
+        let mut node = Node::plain(self.visit.waiter(), slot);
         let node = &raw mut node;
-        publish(node);
+        let wakes = publish(node);
         let place = Place { object: self.object, node: node as usize };
-        park(self.reason, place.address());
+        if wakes.is_empty() {
+            self.visit.park(self.reason, place.address());
+        } else {
+            drop(self.visit);
+            wakes.fire();
+            park(self.reason, place.address());
+        }
         // SAFETY: the claimer wrote the outcome before its `ready`, and does not touch the node any more.
         unsafe { (*node).outcome }
     }
@@ -421,13 +444,15 @@ impl Parker {
     fn wait_until(
         self,
         slot: *mut u8,
-        publish: impl FnOnce(*mut Node),
+        publish: impl FnOnce(*mut Node) -> Wakes,
         retract: impl FnOnce(*mut Node),
     ) -> Outcome {
-        let wait = Wait::new();
+        let wait = Wait::of(self.visit.waiter());
         let mut node = Node::shared(&wait, FIRST_FREE_CLAIM, slot);
         let node = &raw mut node;
-        publish(node);
+        let wakes = publish(node);
+        drop(self.visit);
+        wakes.fire();
         let place = Place { object: self.object, node: node as usize };
         if ambient::park_until(&wait, self.reason, place.address(), self.deadline) == TIMED_OUT {
             retract(node);

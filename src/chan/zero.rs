@@ -16,10 +16,13 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
+use crate::chan::engine::Patience;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
+use crate::sched::section;
+use crate::sched::visit::{Stepwise, Visit};
 use crate::sched::waiter::{Waiter, park};
 
 struct State {
@@ -48,27 +51,55 @@ impl<T> Zero<T> {
 
     pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, None) {
+        match self.send_from(&raw const *msg, Patience::None) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(TrySendError::Full(ManuallyDrop::into_inner(msg))),
         }
     }
 
+    #[inline]
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        let parker = Parker::new(WaitReason::ChanSend, self.address(), deadline);
-        match self.send_from(&raw const *msg, Some(parker)) {
+        let outcome = match deadline {
+            None => self.send_forever(&raw const *msg),
+            Some(deadline) => self.send_until(&raw const *msg, deadline),
+        };
+        match outcome {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(SendTimeoutError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(SendTimeoutError::Timeout(ManuallyDrop::into_inner(msg))),
         }
     }
 
+    // Not inlined: the code of a visit is long, and once for each T is enough.
+    #[inline(never)]
+    fn send_forever(&self, msg: *const T) -> Outcome {
+        self.send_from(msg, Patience::Forever)
+    }
+
+    #[cold]
+    fn send_until(&self, msg: *const T, deadline: Instant) -> Outcome {
+        self.send_from(msg, Patience::Until(deadline))
+    }
+
     /// `Done` means that the message was given away, `Pending` that nobody took it (in time).
-    #[inline]
-    fn send_from(&self, msg: *const T, parker: Option<Parker>) -> Outcome {
-        let mut state = self.state.lock();
+    #[inline(always)]
+    fn send_from(&self, msg: *const T, patience: Patience) -> Outcome {
+        match section::visit() {
+            Some(visit) => self.send_in(visit, msg, patience),
+            None => self.send_in_steps(msg, patience),
+        }
+    }
+
+    #[cold]
+    fn send_in_steps(&self, msg: *const T, patience: Patience) -> Outcome {
+        self.send_in(Stepwise::new(), msg, patience)
+    }
+
+    #[inline(always)]
+    fn send_in(&self, visit: impl Visit, msg: *const T, patience: Patience) -> Outcome {
+        let mut state = self.state.lock_inside();
         if let Some(node) = state.receivers.ops.claim() {
             drop(state);
             // SAFETY: the node is claimed; the slot of a receiver is for a message of our type. The
@@ -77,21 +108,23 @@ impl<T> Zero<T> {
                 ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
                 finish(node, Outcome::Done)
             };
-            waiter.ready();
+            visit.ready(waiter);
             return Outcome::Done;
         }
         if state.closed {
             return Outcome::Disconnected;
         }
-        let Some(parker) = parker else { return Outcome::Pending };
-        parker.wait(
+        if patience == Patience::None {
+            return Outcome::Pending;
+        }
+        Parker::of(visit, WaitReason::ChanSend, self.address(), patience.deadline()).wait(
             msg.cast_mut().cast(),
             |node| {
                 // SAFETY: the parker keeps the node until it is claimed or retracted.
                 unsafe { state.senders.ops.push(node) };
                 let wakes = tell(&mut state.receivers);
                 drop(state);
-                wakes.fire();
+                wakes
             },
             // SAFETY: as above.
             |node| unsafe { self.state.lock().senders.ops.unlink(node) },
@@ -102,7 +135,7 @@ impl<T> Zero<T> {
 
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        match self.recv_to(msg.as_mut_ptr(), None) {
+        match self.recv_to(msg.as_mut_ptr(), Patience::None) {
             // SAFETY: done, hence there is a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
@@ -110,10 +143,14 @@ impl<T> Zero<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
-        match self.recv_to(msg.as_mut_ptr(), Some(parker)) {
+        let outcome = match deadline {
+            None => self.recv_forever(msg.as_mut_ptr()),
+            Some(deadline) => self.recv_until(msg.as_mut_ptr(), deadline),
+        };
+        match outcome {
             // SAFETY: done, hence there is a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
@@ -121,55 +158,78 @@ impl<T> Zero<T> {
         }
     }
 
+    // As `send_forever`.
+    #[inline(never)]
+    fn recv_forever(&self, to: *mut T) -> Outcome {
+        self.recv_to(to, Patience::Forever)
+    }
+
+    #[cold]
+    fn recv_until(&self, to: *mut T, deadline: Instant) -> Outcome {
+        self.recv_to(to, Patience::Until(deadline))
+    }
+
     /// As `try_recv`, into `to`. The outcome is `Done`, `Disconnected` or, if no sender waits, `Pending`.
     ///
     /// # Safety
     /// `to` may be written to.
     pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
-        self.recv_to(to, None)
+        self.recv_to(to, Patience::None)
     }
 
     /// `Done` means that `to` holds a message, `Pending` that there was none (in time).
-    #[inline]
-    fn recv_to(&self, to: *mut T, parker: Option<Parker>) -> Outcome {
+    #[inline(always)]
+    fn recv_to(&self, to: *mut T, patience: Patience) -> Outcome {
         loop {
-            let mut state = self.state.lock();
-            if let Some(node) = state.senders.ops.claim() {
-                drop(state);
-                // SAFETY: claimed, and `to` may be written to.
-                match unsafe { self.meet_sender(node, to) } {
-                    Outcome::Retry => continue,
-                    outcome => return outcome,
-                }
-            }
-            if state.closed {
-                return Outcome::Disconnected;
-            }
-            let Some(parker) = parker else { return Outcome::Pending };
-            let outcome = parker.wait(
-                to.cast(),
-                |node| {
-                    // SAFETY: the parker keeps the node until it is claimed or retracted.
-                    unsafe { state.receivers.ops.push(node) };
-                    let wakes = tell(&mut state.senders);
-                    drop(state);
-                    wakes.fire();
-                },
-                // SAFETY: as above.
-                |node| unsafe { self.state.lock().receivers.ops.unlink(node) },
-            );
+            let outcome = match section::visit() {
+                Some(visit) => self.recv_in(visit, to, patience),
+                None => self.recv_in_steps(to, patience),
+            };
             if outcome != Outcome::Retry {
                 return outcome;
             }
         }
     }
 
+    #[cold]
+    fn recv_in_steps(&self, to: *mut T, patience: Patience) -> Outcome {
+        self.recv_in(Stepwise::new(), to, patience)
+    }
+
+    #[inline(always)]
+    fn recv_in(&self, visit: impl Visit, to: *mut T, patience: Patience) -> Outcome {
+        let mut state = self.state.lock_inside();
+        if let Some(node) = state.senders.ops.claim() {
+            drop(state);
+            // SAFETY: claimed, and `to` may be written to.
+            return unsafe { self.meet_sender(visit, node, to) };
+        }
+        if state.closed {
+            return Outcome::Disconnected;
+        }
+        if patience == Patience::None {
+            return Outcome::Pending;
+        }
+        Parker::of(visit, WaitReason::ChanReceive, self.address(), patience.deadline()).wait(
+            to.cast(),
+            |node| {
+                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                unsafe { state.receivers.ops.push(node) };
+                let wakes = tell(&mut state.senders);
+                drop(state);
+                wakes
+            },
+            // SAFETY: as above.
+            |node| unsafe { self.state.lock().receivers.ops.unlink(node) },
+        )
+    }
+
     /// Takes the message of a waiting sender, or waits until the select that it belongs to brings it.
     ///
     /// # Safety
     /// The caller has claimed the node of a sender; `to` may be written to.
-    #[inline]
-    unsafe fn meet_sender(&self, sender: NonNull<Node>, to: *mut T) -> Outcome {
+    #[inline(always)]
+    unsafe fn meet_sender(&self, visit: impl Visit, sender: NonNull<Node>, to: *mut T) -> Outcome {
         // SAFETY: the node is claimed.
         let slot = unsafe { (*sender.as_ptr()).slot.cast::<T>() };
         if !slot.is_null() {
@@ -178,18 +238,13 @@ impl<T> Zero<T> {
                 ptr::copy_nonoverlapping(slot, to, 1);
                 finish(sender, Outcome::Done)
             };
-            waiter.ready();
+            visit.ready(waiter);
             return Outcome::Done;
         }
-        // We are in no queue: the select alone knows our node.
-        let mut node = Node::plain(Waiter::current(), to.cast());
-        let own = NonNull::from(&mut node);
-        // SAFETY: the node is claimed.
-        let waiter = unsafe { finish(sender, Outcome::Peer(own)) };
-        waiter.ready();
-        park(WaitReason::ChanReceive, ELSEWHERE);
-        // SAFETY: written before the `ready` that ended our wait.
-        unsafe { (*own.as_ptr()).outcome }
+        let waiter = visit.waiter();
+        drop(visit);
+        // SAFETY: the caller's.
+        unsafe { meet_select(waiter, sender, to.cast()) }
     }
 
     // Sends of selects.
@@ -321,7 +376,25 @@ impl<T> Zero<T> {
     }
 }
 
+/// Waits until the select that `sender` belongs to brings its message.
+///
+/// # Safety
+/// The caller, `own`, has claimed the node; the message may be written to `to`.
+#[cold]
+unsafe fn meet_select(own: Waiter, sender: NonNull<Node>, to: *mut u8) -> Outcome {
+    // We are in no queue: the select alone knows our node.
+    let mut node = Node::plain(own, to);
+    let own = NonNull::from(&mut node);
+    // SAFETY: the node is claimed.
+    let waiter = unsafe { finish(sender, Outcome::Peer(own)) };
+    waiter.ready();
+    park(WaitReason::ChanReceive, ELSEWHERE);
+    // SAFETY: written before the `ready` that ended our wait.
+    unsafe { (*own.as_ptr()).outcome }
+}
+
 /// Somebody to meet has come: tells those who watch for that.
+#[inline]
 fn tell(side: &mut Side) -> Wakes {
     let mut wakes = Wakes::new();
     side.watchers.claim_all(Outcome::Done, &mut wakes);

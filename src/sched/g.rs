@@ -177,6 +177,7 @@ impl G {
     }
 
     /// `timed`: a timer may end the wait.
+    #[inline]
     pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, pass: u64, timed: bool) {
         self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);
         self.wait_object.store(object, Ordering::Relaxed);

@@ -83,7 +83,7 @@ impl<T> Lock<T> {
     /// Takes the lock, for code that may run anywhere: a goroutine enters the runtime first and leaves it when
     /// the guard is dropped.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
         let section = section::enter();
         self.raw.lock();
         Guard { lock: self, _section: section }
@@ -94,18 +94,21 @@ impl<T> Lock<T> {
     #[inline]
     pub(crate) fn lock_inside(&self) -> Guard<'_, T> {
         self.raw.lock();
-        Guard { lock: self, _section: None }
+        Guard { lock: self, _section: () }
     }
 }
 
+/// With a [`Guard`]: the section that was entered for it, unless by a foreign thread.
+pub(crate) type Entered = Option<Section>;
+
 /// Access to the value of a [`Lock`].
-pub(crate) struct Guard<'a, T> {
+pub(crate) struct Guard<'a, T, S = ()> {
     lock: &'a Lock<T>,
     // Dropped after the lock was released in `drop`: leaving the runtime may switch.
-    _section: Option<Section>,
+    _section: S,
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T, S> Deref for Guard<'_, T, S> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -114,7 +117,7 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T, S> DerefMut for Guard<'_, T, S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard holds the lock.
@@ -122,7 +125,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T, S> Drop for Guard<'_, T, S> {
     #[inline]
     fn drop(&mut self) {
         self.lock.raw.unlock();

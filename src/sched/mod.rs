@@ -51,6 +51,7 @@ mod steward;
 pub(crate) mod syscall;
 mod sysmon;
 pub(crate) mod unwind;
+pub(crate) mod visit;
 pub(crate) mod waiter;
 pub(crate) mod wake;
 

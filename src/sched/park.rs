@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use super::g::{G, Switch};
 use super::reason::WaitReason;
-use super::section;
-use super::waiter::{TIMED_OUT, Wait};
+use super::section::{self, Outermost};
+use super::visit::Visit;
+use super::waiter::{TIMED_OUT, Wait, Waiter};
+use super::wake;
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::time::clock;
@@ -15,17 +17,46 @@ use crate::timer::{self, Fire, NEVER, Timer};
 /// Stops the calling goroutine until it is readied. See `parkword.rs` for the protocol.
 #[inline]
 pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
-    stop(g, reason, object, false);
+    stop(section::enter_outermost(g), reason, object, false);
 }
 
+/// As [`park_goroutine`], in a section that was opened already; `timed` if a timer may ready it.
 #[inline]
-fn stop(g: &'static G, reason: WaitReason, object: usize, timed: bool) {
-    let section = section::enter_outermost(g);
+pub(super) fn stop(section: Outermost, reason: WaitReason, object: usize, timed: bool) {
+    let g = section.g();
     if g.park.take_notification() {
         return;
     }
     g.set_wait(reason, object, trim::PASS.load(Ordering::Relaxed), timed);
     section.switch(Switch::Park);
+}
+
+impl Visit for Outermost {
+    #[inline(always)]
+    fn waiter(&self) -> Waiter {
+        Waiter::of(self.g())
+    }
+
+    #[inline(always)]
+    fn ready(self, other: Waiter) {
+        match other.goroutine() {
+            Some(g) if g.bubble.get() == 0 => {
+                if g.park.notify() {
+                    wake::run_on(self.p(), g);
+                }
+            }
+            _ => {
+                // That may be code that must not run inside.
+                drop(self);
+                other.ready();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn park(self, reason: WaitReason, object: usize) {
+        stop(self, reason, object, false);
+    }
 }
 
 /// As [`park_goroutine`], with a timer that may claim `wait` first.
@@ -60,7 +91,7 @@ pub(crate) unsafe fn park_with_timer(
     // SAFETY: the timer stays in place until `stop` has returned.
     unsafe { timer::start(&section, timer, when) };
     drop(section);
-    stop(g, reason, object, true);
+    stop(section::enter_outermost(g), reason, object, true);
     let section = section::enter_as(g);
     timer::stop(timer);
     drop(section);

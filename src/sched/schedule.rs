@@ -235,6 +235,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> Option<Outcome> {
     None
 }
 
+#[inline]
 fn owned_p(m: &M) -> &'static P {
     match m.p() {
         Some(p) => p,

@@ -169,6 +169,12 @@ pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
     outermost
 }
 
+/// As [`enter`], from user code: no section is open.
+#[inline(always)]
+pub(crate) fn visit() -> Option<Outermost> {
+    Some(enter_outermost(current()?))
+}
+
 /// A section that is not inside another.
 pub(crate) struct Outermost(ManuallyDrop<Section>);
 

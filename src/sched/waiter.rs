@@ -136,6 +136,12 @@ impl Waiter {
         (self.0 & !TAGS) as *const ()
     }
 
+    /// The goroutine that is readied by making it runnable, if it is one.
+    #[inline]
+    pub(crate) fn goroutine(self) -> Option<&'static G> {
+        (self.0 & TAGS == 0).then(|| self.g())
+    }
+
     /// Without NOTE and CODE.
     #[inline]
     fn g(self) -> &'static G {
@@ -297,6 +303,7 @@ impl Wait {
 
     /// Tries to be the one that ends this wait, with a claim other than `UNCLAIMED`. Whoever gets `true` must
     /// call `self.waiter().ready()` (copy the waiter out first), unless it is the waiter itself.
+    #[inline]
     #[must_use]
     pub(crate) fn try_claim(&self, claim: usize) -> bool {
         debug_assert_ne!(claim, UNCLAIMED);

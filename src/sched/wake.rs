@@ -53,6 +53,7 @@ pub(crate) fn run_globally(g: &'static G) {
 }
 
 /// As [`run_globally`], on a P that the caller owns.
+#[inline]
 pub(crate) fn run_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);

@@ -69,6 +69,10 @@ impl Wait {
         Wait { claim: AtomicUsize::new(UNCLAIMED), waiter: Waiter::current() }
     }
 
+    pub(crate) fn of(waiter: Waiter) -> Wait {
+        Wait { claim: AtomicUsize::new(UNCLAIMED), waiter }
+    }
+
     pub(crate) fn waiter(&self) -> Waiter {
         self.waiter
     }
