@@ -6,7 +6,9 @@ use std::sync::atomic::compiler_fence;
 use crate::sys::membarrier;
 
 pub(crate) use crossbeam_utils::CachePadded;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 
 /// Slots of a P's run queue. A power of two; the loom models shrink it.
 pub(crate) const RUNQ_SIZE: usize = 256;

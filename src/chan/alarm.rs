@@ -14,6 +14,7 @@ use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::context::ambient;
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
+use crate::sched::visit::Inside;
 use crate::time::clock;
 
 /// When the next message is due.
@@ -143,8 +144,8 @@ impl Alarm {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut state = self.state.lock();
+    pub(crate) unsafe fn enqueue(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        let mut state = self.state.lock_inside();
         if state.is_due(clock::now()) {
             return false;
         }
@@ -157,8 +158,8 @@ impl Alarm {
     ///
     /// # Safety
     /// The node is alive and was queued with this kind.
-    pub(crate) unsafe fn dequeue(&self, node: *mut Node, kind: Kind) {
+    pub(crate) unsafe fn dequeue(&self, _: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
-        unsafe { self.state.lock().receivers.queue(kind).unlink(node) };
+        unsafe { self.state.lock_inside().receivers.queue(kind).unlink(node) };
     }
 }

@@ -25,7 +25,7 @@ use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TryS
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
-use crate::sched::lock::{Entered, Guard, Lock};
+use crate::sched::lock::{Guard, Lock};
 use crate::sched::reason::WaitReason;
 
 pub(super) struct State {
@@ -395,9 +395,9 @@ impl<T> Array<T> {
 
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(super) unsafe fn publish(
+    pub(super) unsafe fn publish<S>(
         &self,
-        mut state: Guard<'_, State, Entered>,
+        mut state: Guard<'_, State, S>,
         node: *mut Node,
         side: fn(&mut State) -> &mut Side,
         kind: Kind,

@@ -7,6 +7,7 @@ use crate::chan::array::{Array, State};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, HELD, WAITING};
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes};
+use crate::sched::visit::Inside;
 
 impl<T> Array<T> {
     /// Reserves a place. `Credit`, `Disconnected`, or `Pending` if there is no room.
@@ -111,8 +112,8 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        let state = self.state.lock();
+    pub(crate) unsafe fn enqueue_send(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        let state = self.state.lock_inside();
         if self.ring.tail().has(CLOSED) || !self.stop_receivers(&state) {
             return false;
         }
@@ -125,8 +126,8 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        let state = self.state.lock();
+    pub(crate) unsafe fn enqueue_recv(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        let state = self.state.lock_inside();
         // SAFETY: the node is the caller's, and not yet published.
         let own = unsafe { (*node).wait() };
         // With all the capacity reserved, senders can wait at an empty ring.
@@ -142,7 +143,7 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
+    pub(crate) unsafe fn dequeue_send(&self, _: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
         unsafe { self.retract(node, |s| &mut s.senders, kind) };
     }
@@ -151,7 +152,7 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
+    pub(crate) unsafe fn dequeue_recv(&self, _: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
         unsafe { self.retract(node, |s| &mut s.receivers, kind) };
     }

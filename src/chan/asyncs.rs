@@ -27,6 +27,7 @@ use crate::chan::sender::Sender;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::future::poller::Polled;
 use crate::future::{Sleep, sleep_until};
+use crate::sched::visit::Inside;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, Hook, UNCLAIMED, Wait, Waiter};
 
 /// The claim of a future that takes its node back.
@@ -86,7 +87,7 @@ impl<T> Record<T> {
         }
         // SAFETY: it is ours. Out of the queue, that count is ours, too.
         unsafe {
-            handle.dequeue(self.node.get(), kind);
+            handle.dequeue(&Inside::enter(), self.node.get(), kind);
             drop(Arc::from_raw(Arc::as_ptr(self)));
             Ok(self.take_msg())
         }
@@ -162,7 +163,7 @@ impl<T> Watch<T> {
         let record = Record::new(waker, msg);
         let queued = Arc::into_raw(record.clone());
         // SAFETY: the queue's count keeps the node until it is claimed and told, or taken back.
-        if unsafe { handle.enqueue(record.node.get(), kind) } {
+        if unsafe { handle.enqueue(&mut Inside::enter(), record.node.get(), kind) } {
             self.record = Some((record, waker.clone()));
             return Ok(());
         }

@@ -21,6 +21,7 @@ use crate::chan::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::context::ambient;
 use crate::sched::reason::WaitReason;
+use crate::sched::visit::Inside;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait};
 use crate::time::clock;
 
@@ -256,6 +257,7 @@ unsafe fn wait(
     let node = |place: usize| unsafe { nodes.add(place).cast::<Node>() };
 
     let wait = Wait::new();
+    let mut visit = Inside::enter();
     let mut queued = 0;
     let mut claim = UNCLAIMED;
     let mut wake_by = deadline;
@@ -264,7 +266,7 @@ unsafe fn wait(
         // SAFETY: the node is ours until it is queued; it lives until it is taken out below, and the wait too.
         let waits = unsafe {
             node(place).write(Node::shared(&wait, FIRST_FREE_CLAIM + place, op.slot.or(shared)));
-            op.handle.enqueue(node(place), kind)
+            op.handle.enqueue(&mut visit, node(place), kind)
         };
         if !waits {
             if wait.try_claim(AGAIN) {
@@ -281,16 +283,23 @@ unsafe fn wait(
         }
     }
     if claim == UNCLAIMED {
-        // The deadline of an operation is no timeout.
-        let _unlimited = (deadline.is_none() && wake_by.is_some()).then(ambient::suspend);
         // If somebody has claimed the wait already, this returns with its wake-up.
         let place = Place { object: ptr::from_ref(&ops) as usize, node: nodes as usize };
-        claim = ambient::park_until(&wait, reason, place.address(), wake_by);
+        if wake_by.is_none() {
+            visit.park(reason, place.address());
+            claim = wait.claim();
+        } else {
+            drop(visit);
+            // The deadline of an operation is no timeout.
+            let _unlimited = deadline.is_none().then(ambient::suspend);
+            claim = ambient::park_until(&wait, reason, place.address(), wake_by);
+        }
+        visit = Inside::enter();
     }
     for place in order[..queued].iter().map(|&place| place as usize) {
         if claim != FIRST_FREE_CLAIM + place {
             // SAFETY: queued above, and alive.
-            unsafe { ops[place].handle.dequeue(node(place), kind) };
+            unsafe { ops[place].handle.dequeue(&visit, node(place), kind) };
         }
     }
     if claim == AGAIN || claim == TIMED_OUT {

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::chan::waitq::{Kind, Node, Outcome};
+use crate::sched::visit::Inside;
 
 /// One end of a channel that takes part in a select.
 pub(crate) trait Handle {
@@ -31,13 +32,13 @@ pub(crate) trait Handle {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`; the slot of a receive has room for a message.
-    unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool;
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool;
 
     /// Takes the operation out of the queue, if it is still there.
     ///
     /// # Safety
     /// The node is alive and was queued here with this kind.
-    unsafe fn dequeue(&self, node: *mut Node, kind: Kind);
+    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind);
 
     /// Undoes a selected operation that will not be completed: a send gives back what was promised to it, the
     /// message of a receive is dropped.

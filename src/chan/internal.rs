@@ -55,7 +55,7 @@ impl<'a, T> RecvCase<'a, T> {
 
     #[inline]
     pub fn case(&self, index: usize) -> Case<'_> {
-        Case { handle: self.receiver, index, slot: Slot::Own(self.message.get().cast()) }
+        Case { handle: self.receiver.handle(), index, slot: Slot::Own(self.message.get().cast()) }
     }
 
     /// Takes the message.

@@ -56,6 +56,7 @@ impl<'a, T> TryIter<'a, T> {
 impl<T> Iterator for Iter<'_, T> {
     type Item = T;
 
+    #[inline]
     fn next(&mut self) -> Option<T> {
         self.receiver.recv().ok()
     }
@@ -72,6 +73,7 @@ impl<T> Iterator for TryIter<'_, T> {
 impl<T> Iterator for IntoIter<T> {
     type Item = T;
 
+    #[inline]
     fn next(&mut self) -> Option<T> {
         self.receiver.recv().ok()
     }

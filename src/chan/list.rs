@@ -31,6 +31,7 @@ use crate::chan::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::lock::{Entered, Guard, Lock};
 use crate::sched::reason::WaitReason;
+use crate::sched::visit::Inside;
 
 /// The closed bit of the tail's position; the count of messages is above it.
 const CLOSED: usize = 1;
@@ -308,7 +309,7 @@ impl<T> List<T> {
                 Wakes::new()
             },
             // SAFETY: as above.
-            |node| unsafe { self.dequeue_send(node, Kind::Op) },
+            |node| unsafe { self.dequeue_send(&Inside::enter(), node, Kind::Op) },
         )
     }
 
@@ -417,7 +418,7 @@ impl<T> List<T> {
                     Wakes::new()
                 },
                 // SAFETY: as above.
-                |node| unsafe { self.dequeue_recv(node, Kind::Op) },
+                |node| unsafe { self.dequeue_recv(&Inside::enter(), node, Kind::Op) },
             );
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::chan::list::List;
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes};
+use crate::sched::visit::Inside;
 
 impl<T> List<T> {
     /// Reserves a place: `Credit` or `Free`, `Disconnected`, or `Pending` if there is no room.
@@ -35,8 +36,8 @@ impl<T> List<T> {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
+    pub(crate) unsafe fn enqueue_send(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        let mut tail = self.tail.lock.lock_inside();
         if self.is_closed() || self.has_room(&tail) {
             return false;
         }
@@ -49,8 +50,8 @@ impl<T> List<T> {
     ///
     /// # Safety
     /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        let mut tail = self.tail.lock.lock();
+    pub(crate) unsafe fn enqueue_recv(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        let mut tail = self.tail.lock.lock_inside();
         if self.is_recv_ready() {
             return false;
         }
@@ -63,18 +64,18 @@ impl<T> List<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
+    pub(crate) unsafe fn dequeue_send(&self, _: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().senders.queue(kind).unlink(node) };
+        unsafe { self.tail.lock.lock_inside().senders.queue(kind).unlink(node) };
     }
 
     /// Takes a node of a select out of its queue, if it is still there.
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
+    pub(crate) unsafe fn dequeue_recv(&self, _: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
-        unsafe { self.tail.lock.lock().receivers.queue(kind).unlink(node) };
+        unsafe { self.tail.lock.lock_inside().receivers.queue(kind).unlink(node) };
     }
 
     pub(crate) fn is_send_ready(&self) -> bool {

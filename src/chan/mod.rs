@@ -53,6 +53,7 @@ mod slot;
 mod tick;
 pub(crate) mod waitq;
 mod zero;
+mod zero_select;
 
 #[cfg(test)]
 mod tests;

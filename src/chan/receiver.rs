@@ -17,7 +17,9 @@ use crate::chan::list::List;
 use crate::chan::tick::Tick;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::chan::zero::Zero;
+use crate::chan::zero_select::RecvEnd;
 use crate::sched::reason::WaitReason;
+use crate::sched::visit::Inside;
 use crate::time::clock;
 
 /// The receiving side of a channel. Clones receive from the same channel, each message goes to one of them; when
@@ -108,9 +110,14 @@ impl<T> Receiver<T> {
     /// assert_eq!(r.recv(), Ok(5));
     /// assert_eq!(r.recv(), Err(RecvError));
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
-        self.recv_until(None).map_err(|_| RecvError)
+        // As in `Sender::send`.
+        let result = match &self.flavor {
+            Flavor::Zero(chan) => chan.recv(None),
+            _ => self.recv_until(None),
+        };
+        result.map_err(|_| RecvError)
     }
 
     /// As [`recv`](Receiver::recv), but for a limited time. A time that has already passed does not hinder a
@@ -279,6 +286,17 @@ unsafe fn deliver(result: Result<Instant, TryRecvError>, slot: *mut u8) -> Outco
     }
 }
 
+impl<T> Receiver<T> {
+    /// As a part of a select, by the shortest way.
+    #[inline]
+    pub(super) fn handle(&self) -> &dyn Handle {
+        match &self.flavor {
+            Flavor::Zero(chan) => RecvEnd::of(chan),
+            _ => self,
+        }
+    }
+}
+
 impl<T> Handle for Receiver<T> {
     fn object(&self) -> Option<usize> {
         match &self.flavor {
@@ -326,30 +344,30 @@ impl<T> Handle for Receiver<T> {
         }
     }
 
-    unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool {
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
         // SAFETY: the caller's.
         unsafe {
             match &self.flavor {
-                Flavor::Array(chan) => chan.enqueue_recv(node, kind),
-                Flavor::List(chan) => chan.enqueue_recv(node, kind),
-                Flavor::Zero(chan) => chan.enqueue_recv(node, kind),
+                Flavor::Array(chan) => chan.enqueue_recv(visit, node, kind),
+                Flavor::List(chan) => chan.enqueue_recv(visit, node, kind),
+                Flavor::Zero(chan) => chan.enqueue_recv(visit, node, kind),
                 // Nobody wakes their receivers; the select looks at the deadline.
                 Flavor::At(chan) => !chan.is_ready(),
                 Flavor::Tick(chan) => !chan.is_ready(),
-                Flavor::Alarm(chan) => chan.enqueue(node, kind),
+                Flavor::Alarm(chan) => chan.enqueue(visit, node, kind),
                 Flavor::Never => true,
             }
         }
     }
 
-    unsafe fn dequeue(&self, node: *mut Node, kind: Kind) {
+    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
         unsafe {
             match &self.flavor {
-                Flavor::Array(chan) => chan.dequeue_recv(node, kind),
-                Flavor::List(chan) => chan.dequeue_recv(node, kind),
-                Flavor::Zero(chan) => chan.dequeue_recv(node, kind),
-                Flavor::Alarm(chan) => chan.dequeue(node, kind),
+                Flavor::Array(chan) => chan.dequeue_recv(visit, node, kind),
+                Flavor::List(chan) => chan.dequeue_recv(visit, node, kind),
+                Flavor::Zero(chan) => chan.dequeue_recv(visit, node, kind),
+                Flavor::Alarm(chan) => chan.dequeue(visit, node, kind),
                 Flavor::At(_) | Flavor::Tick(_) | Flavor::Never => {}
             }
         }

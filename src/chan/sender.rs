@@ -12,6 +12,7 @@ use crate::chan::handle::Handle;
 use crate::chan::list::List;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::chan::zero::Zero;
+use crate::sched::visit::Inside;
 use crate::time::clock;
 
 /// The sending side of a channel. Clones send into the same channel; when the last of them is dropped, the
@@ -77,9 +78,15 @@ impl<T> Sender<T> {
     /// drop(r);
     /// assert_eq!(s.send(2), Err(SendError(2)));
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
-        self.send_until(msg, None).map_err(|err| SendError(err.into_inner()))
+        // Nothing but a call: where two goroutines meet, each return into code that is not common to both is one that the
+        // CPU foresees wrongly.
+        let result = match &self.flavor {
+            Flavor::Zero(chan) => chan.send(msg, None),
+            _ => self.send_until(msg, None),
+        };
+        result.map_err(|err| SendError(err.into_inner()))
     }
 
     /// As [`send`](Sender::send), but for a limited time. A time that has already passed does not hinder a send
@@ -287,24 +294,24 @@ impl<T> Handle for Sender<T> {
         None
     }
 
-    unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool {
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
         // SAFETY: the caller's.
         unsafe {
             match &self.flavor {
-                Flavor::Array(chan) => chan.enqueue_send(node, kind),
-                Flavor::List(chan) => chan.enqueue_send(node, kind),
-                Flavor::Zero(chan) => chan.enqueue_send(node, kind),
+                Flavor::Array(chan) => chan.enqueue_send(visit, node, kind),
+                Flavor::List(chan) => chan.enqueue_send(visit, node, kind),
+                Flavor::Zero(chan) => chan.enqueue_send(visit, node, kind),
             }
         }
     }
 
-    unsafe fn dequeue(&self, node: *mut Node, kind: Kind) {
+    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
         // SAFETY: the caller's.
         unsafe {
             match &self.flavor {
-                Flavor::Array(chan) => chan.dequeue_send(node, kind),
-                Flavor::List(chan) => chan.dequeue_send(node, kind),
-                Flavor::Zero(chan) => chan.dequeue_send(node, kind),
+                Flavor::Array(chan) => chan.dequeue_send(visit, node, kind),
+                Flavor::List(chan) => chan.dequeue_send(visit, node, kind),
+                Flavor::Zero(chan) => chan.dequeue_send(visit, node, kind),
             }
         }
     }

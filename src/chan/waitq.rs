@@ -360,7 +360,7 @@ impl Wakes {
     }
 
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 

@@ -16,40 +16,138 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
+use crate::atomic::{AtomicBool, Ordering};
 use crate::chan::engine::Patience;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 use crate::sched::section;
-use crate::sched::visit::{Stepwise, Visit};
+use crate::sched::visit::{Inside, Stepwise, Visit};
 use crate::sched::waiter::{Waiter, park};
 
-struct State {
+/// What an operation does.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    Send,
+    Recv,
+}
+
+pub(super) struct State {
     senders: Side,
     receivers: Side,
-    closed: bool,
+}
+
+impl State {
+    /// The side of such operations, and that of those they meet.
+    #[inline(always)]
+    pub(super) fn sides(&mut self, way: Way) -> (&mut Side, &mut Side) {
+        match way {
+            Way::Send => (&mut self.senders, &mut self.receivers),
+            Way::Recv => (&mut self.receivers, &mut self.senders),
+        }
+    }
 }
 
 /// A channel of capacity zero.
 pub(crate) struct Zero<T> {
-    state: Lock<State>,
+    pub(super) state: Lock<State>,
+    pub(super) glance: Glance,
     _messages: PhantomData<T>,
+}
+
+/// What can be seen at a glance: written under the lock, read without it. Who sees that nobody waits could have come a moment
+/// earlier, when nobody did; a queued operation or a close that it knows of, it sees.
+pub(super) struct Glance {
+    /// False only if no operation to send waits.
+    senders: AtomicBool,
+    /// False only if no operation to receive waits.
+    receivers: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl Glance {
+    fn new() -> Glance {
+        let [senders, receivers, closed] = [false; 3].map(AtomicBool::new);
+        Glance { senders, receivers, closed }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether such operations may wait.
+    #[inline(always)]
+    fn waits(&self, way: Way) -> &AtomicBool {
+        match way {
+            Way::Send => &self.senders,
+            Way::Recv => &self.receivers,
+        }
+    }
+
+    /// Whether it is in vain to look for such an operation to meet.
+    #[inline(always)]
+    pub(super) fn shows_nobody(&self, way: Way) -> bool {
+        !self.waits(way).load(Ordering::Relaxed) && !self.is_closed()
+    }
 }
 
 impl<T> Zero<T> {
     pub(crate) fn new() -> Zero<T> {
-        let state = State { senders: Side::new(), receivers: Side::new(), closed: false };
-        Zero { state: Lock::new(state), _messages: PhantomData }
+        let state = State { senders: Side::new(), receivers: Side::new() };
+        Zero { state: Lock::new(state), glance: Glance::new(), _messages: PhantomData }
     }
 
     pub(super) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 
+    // The queues.
+
+    /// Takes the first operation that still waits.
+    #[inline(always)]
+    pub(super) fn claim(&self, state: &mut State, way: Way) -> Option<NonNull<Node>> {
+        let ops = &mut state.sides(way).0.ops;
+        let node = ops.claim()?;
+        self.glance.waits(way).store(!ops.is_empty(), Ordering::Relaxed);
+        Some(node)
+    }
+
+    /// Queues an operation. Returns those who watch for one.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    #[inline(always)]
+    pub(super) unsafe fn publish(&self, state: &mut State, way: Way, node: *mut Node) -> Wakes {
+        let (own, other) = state.sides(way);
+        // SAFETY: the caller's.
+        unsafe { own.ops.push(node) };
+        self.glance.waits(way).store(true, Ordering::Relaxed);
+        let mut wakes = Wakes::new();
+        other.watchers.claim_all(Outcome::Done, &mut wakes);
+        wakes
+    }
+
+    /// Takes a node out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was queued with this kind.
+    #[inline(always)]
+    pub(super) unsafe fn retract(&self, _: &Inside, way: Way, node: *mut Node, kind: Kind) {
+        let mut state = self.state.lock_inside();
+        let own = state.sides(way).0;
+        // SAFETY: the caller's.
+        unsafe { own.queue(kind).unlink(node) };
+        self.glance.waits(way).store(!own.ops.is_empty(), Ordering::Relaxed);
+    }
+
     // Sending.
 
     pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
+        if self.glance.shows_nobody(Way::Recv) {
+            return Err(TrySendError::Full(msg));
+        }
         let msg = ManuallyDrop::new(msg);
         match self.send_from(&raw const *msg, Patience::None) {
             Outcome::Done => Ok(()),
@@ -100,7 +198,7 @@ impl<T> Zero<T> {
     #[inline(always)]
     fn send_in(&self, visit: impl Visit, msg: *const T, patience: Patience) -> Outcome {
         let mut state = self.state.lock_inside();
-        if let Some(node) = state.receivers.ops.claim() {
+        if let Some(node) = self.claim(&mut state, Way::Recv) {
             drop(state);
             // SAFETY: the node is claimed; the slot of a receiver is for a message of our type. The
             // caller gives the message away.
@@ -111,7 +209,7 @@ impl<T> Zero<T> {
             visit.ready(waiter);
             return Outcome::Done;
         }
-        if state.closed {
+        if self.glance.is_closed() {
             return Outcome::Disconnected;
         }
         if patience == Patience::None {
@@ -121,13 +219,12 @@ impl<T> Zero<T> {
             msg.cast_mut().cast(),
             |node| {
                 // SAFETY: the parker keeps the node until it is claimed or retracted.
-                unsafe { state.senders.ops.push(node) };
-                let wakes = tell(&mut state.receivers);
+                let wakes = unsafe { self.publish(&mut state, Way::Send, node) };
                 drop(state);
                 wakes
             },
             // SAFETY: as above.
-            |node| unsafe { self.state.lock().senders.ops.unlink(node) },
+            |node| unsafe { self.retract(&Inside::enter(), Way::Send, node, Kind::Op) },
         )
     }
 
@@ -135,7 +232,8 @@ impl<T> Zero<T> {
 
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        match self.recv_to(msg.as_mut_ptr(), Patience::None) {
+        // SAFETY: a place for a message.
+        match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
             // SAFETY: done, hence there is a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
@@ -173,7 +271,17 @@ impl<T> Zero<T> {
     ///
     /// # Safety
     /// `to` may be written to.
+    #[inline]
     pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
+        if self.glance.shows_nobody(Way::Send) {
+            return Outcome::Pending;
+        }
+        self.recv_now(to)
+    }
+
+    // As `send_forever`.
+    #[inline(never)]
+    fn recv_now(&self, to: *mut T) -> Outcome {
         self.recv_to(to, Patience::None)
     }
 
@@ -199,12 +307,12 @@ impl<T> Zero<T> {
     #[inline(always)]
     fn recv_in(&self, visit: impl Visit, to: *mut T, patience: Patience) -> Outcome {
         let mut state = self.state.lock_inside();
-        if let Some(node) = state.senders.ops.claim() {
+        if let Some(node) = self.claim(&mut state, Way::Send) {
             drop(state);
             // SAFETY: claimed, and `to` may be written to.
             return unsafe { self.meet_sender(visit, node, to) };
         }
-        if state.closed {
+        if self.glance.is_closed() {
             return Outcome::Disconnected;
         }
         if patience == Patience::None {
@@ -214,13 +322,12 @@ impl<T> Zero<T> {
             to.cast(),
             |node| {
                 // SAFETY: the parker keeps the node until it is claimed or retracted.
-                unsafe { state.receivers.ops.push(node) };
-                let wakes = tell(&mut state.senders);
+                let wakes = unsafe { self.publish(&mut state, Way::Recv, node) };
                 drop(state);
                 wakes
             },
             // SAFETY: as above.
-            |node| unsafe { self.state.lock().receivers.ops.unlink(node) },
+            |node| unsafe { self.retract(&Inside::enter(), Way::Recv, node, Kind::Op) },
         )
     }
 
@@ -247,100 +354,6 @@ impl<T> Zero<T> {
         unsafe { meet_select(waiter, sender, to.cast()) }
     }
 
-    // Sends of selects.
-
-    /// Claims a waiting receiver: `Peer`, `Disconnected`, or `Pending` if there is none.
-    pub(crate) fn try_meet(&self) -> Outcome {
-        let mut state = self.state.lock();
-        match state.receivers.ops.claim() {
-            Some(node) => Outcome::Peer(node),
-            None if state.closed => Outcome::Disconnected,
-            None => Outcome::Pending,
-        }
-    }
-
-    /// Brings the message to the receiver that was met.
-    ///
-    /// # Safety
-    /// `peer` is from an `Outcome::Peer` of this channel, used once; the message is given away.
-    pub(crate) unsafe fn fulfil(&self, peer: NonNull<Node>, msg: *const T) {
-        // SAFETY: the caller's; the receiver waits for nobody else, and has a slot.
-        let waiter = unsafe {
-            ptr::copy_nonoverlapping(msg, (*peer.as_ptr()).slot.cast::<T>(), 1);
-            finish(peer, Outcome::Done)
-        };
-        waiter.ready();
-    }
-
-    /// Sends the receiver that was met away without a message.
-    ///
-    /// # Safety
-    /// `peer` is from an `Outcome::Peer` of this channel, used once.
-    pub(crate) unsafe fn withdraw(&self, peer: NonNull<Node>) {
-        // SAFETY: the caller's.
-        let waiter = unsafe { finish(peer, Outcome::Retry) };
-        waiter.ready();
-    }
-
-    /// Queues a select's send, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
-        unsafe { self.enqueue(node, kind, |s| (&mut s.senders, &mut s.receivers)) }
-    }
-
-    /// Queues a select's receive, unless it is ready now: then the result is false.
-    ///
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
-        unsafe { self.enqueue(node, kind, |s| (&mut s.receivers, &mut s.senders)) }
-    }
-
-    /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    unsafe fn enqueue(
-        &self,
-        node: *mut Node,
-        kind: Kind,
-        sides: fn(&mut State) -> (&mut Side, &mut Side),
-    ) -> bool {
-        let mut state = self.state.lock();
-        let closed = state.closed;
-        let (own, other) = sides(&mut state);
-        // SAFETY: the node is the caller's, and not yet published.
-        if closed || other.ops.has_claimable(unsafe { (*node).wait() }, |_| true) {
-            return false;
-        }
-        // SAFETY: the caller's.
-        unsafe { own.queue(kind).push(node) };
-        let wakes = if kind == Kind::Op { tell(other) } else { Wakes::new() };
-        drop(state);
-        wakes.fire();
-        true
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.state.lock().senders.queue(kind).unlink(node) };
-    }
-
-    /// Takes a node of a select out of its queue, if it is still there.
-    ///
-    /// # Safety
-    /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
-        unsafe { self.state.lock().receivers.queue(kind).unlink(node) };
-    }
-
     // The channel as a whole.
 
     /// Operations that wait: of senders, of receivers.
@@ -353,26 +366,15 @@ impl<T> Zero<T> {
     /// Nobody meets here any more; those who wait are told. False if that was so before.
     pub(crate) fn close(&self) -> bool {
         let mut state = self.state.lock();
-        if state.closed {
+        if self.glance.closed.swap(true, Ordering::Relaxed) {
             return false;
         }
-        state.closed = true;
         let mut wakes = Wakes::new();
         state.receivers.disconnect(&mut wakes);
         state.senders.disconnect(&mut wakes);
         drop(state);
         wakes.fire();
         true
-    }
-
-    pub(crate) fn is_send_ready(&self) -> bool {
-        let state = self.state.lock();
-        state.closed || state.receivers.ops.has_claimable(ptr::null(), |_| true)
-    }
-
-    pub(crate) fn is_recv_ready(&self) -> bool {
-        let state = self.state.lock();
-        state.closed || state.senders.ops.has_claimable(ptr::null(), |_| true)
     }
 }
 
@@ -391,12 +393,4 @@ unsafe fn meet_select(own: Waiter, sender: NonNull<Node>, to: *mut u8) -> Outcom
     park(WaitReason::ChanReceive, ELSEWHERE);
     // SAFETY: written before the `ready` that ended our wait.
     unsafe { (*own.as_ptr()).outcome }
-}
-
-/// Somebody to meet has come: tells those who watch for that.
-#[inline]
-fn tell(side: &mut Side) -> Wakes {
-    let mut wakes = Wakes::new();
-    side.watchers.claim_all(Outcome::Done, &mut wakes);
-    wakes
 }

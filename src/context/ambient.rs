@@ -16,6 +16,7 @@ use crate::chan::handle::Handle;
 use crate::chan::waitq::{Kind, Node};
 use crate::sched::reason::WaitReason;
 use crate::sched::section;
+use crate::sched::visit::Inside;
 use crate::sched::waiter::{TIMED_OUT, Wait};
 
 thread_local! {
@@ -112,7 +113,7 @@ fn park_with(
     let mut node = Node::shared(wait, TIMED_OUT, ptr::null_mut());
     let node = &raw mut node;
     // SAFETY: the node lives here, and is taken out below before we leave.
-    let queued = unsafe { done.enqueue(node, Kind::Watch) };
+    let queued = unsafe { done.enqueue(&mut Inside::enter(), node, Kind::Watch) };
     if !queued && wait.try_claim(TIMED_OUT) {
         return TIMED_OUT;
     }
@@ -120,7 +121,7 @@ fn park_with(
     let claim = wait.park_until(reason, object, deadline);
     if queued {
         // SAFETY: queued above.
-        unsafe { done.dequeue(node, Kind::Watch) };
+        unsafe { done.dequeue(&Inside::enter(), node, Kind::Watch) };
     }
     claim
 }

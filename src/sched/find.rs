@@ -3,6 +3,7 @@
 //! `next_local` is the fast path: it may run on the last goroutine's thread pointer and touches no TLS.
 //! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
 
+use super::brisk;
 use super::g::G;
 use super::global::{self, PROCS, SLEEP};
 use super::idle;
@@ -246,9 +247,11 @@ pub(crate) fn take_idle_p() -> Option<&'static P> {
     global::lock().take_idle_p()
 }
 
-/// Whether some queue holds a goroutine. All loads SeqCst; see README.md.
+/// Whether some queue holds a goroutine that is not left to its P. All loads SeqCst; see README.md.
 pub(crate) fn work_anywhere() -> bool {
     global::queue_len() != 0
         || global::hogs_len() != 0
-        || (0..PROCS.load(Ordering::SeqCst) as usize).filter_map(p::get).any(|p| !p.runq.is_empty())
+        || (0..PROCS.load(Ordering::SeqCst) as usize)
+            .filter_map(p::get)
+            .any(|p| !p.runq.is_empty() && !brisk::keeps_next(p))
 }

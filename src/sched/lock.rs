@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::section::{self, Section};
+use super::section::{self, Outermost, Section};
 use crate::sys::futex;
 
 /// A flag that only one thread holds.
@@ -85,6 +85,14 @@ impl<T> Lock<T> {
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
         let section = section::enter();
+        self.raw.lock();
+        Guard { lock: self, _section: section }
+    }
+
+    /// As [`lock`](Lock::lock), for user code: no section is open.
+    #[inline(always)]
+    pub(crate) fn lock_visiting(&self) -> Guard<'_, T, Option<Outermost>> {
+        let section = section::visit();
         self.raw.lock();
         Guard { lock: self, _section: section }
     }

@@ -3,6 +3,7 @@
 mod ask;
 pub(crate) mod blocks;
 pub(crate) mod boot;
+mod brisk;
 pub(crate) mod bubble;
 mod context;
 mod deadlock;

@@ -37,6 +37,8 @@ pub(crate) struct P {
     pub(crate) preempt: AtomicBool,
     /// GOMAXPROCS shrank: the owner must give this P up for good.
     pub(crate) retired: AtomicBool,
+    /// Its goroutines take turns quickly: see `brisk.rs`.
+    pub(crate) brisk: AtomicBool,
     /// Counts schedule decisions; sysmon compares it to see whether the same slice still runs.
     pub(crate) tick: AtomicU32,
     /// How many times in a row runnext won over the ring.
@@ -115,6 +117,7 @@ impl P {
             syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
+            brisk: AtomicBool::new(false),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
             blocks: FreeBlocks::new(),

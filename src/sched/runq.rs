@@ -68,6 +68,12 @@ impl<T> RunQueue<T> {
         }
     }
 
+    /// Whether nobody waits in the ring at some moment during the call.
+    #[inline]
+    pub(crate) fn has_only_next(&self) -> bool {
+        self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
+    }
+
     /// The owner's handle.
     ///
     /// # Safety

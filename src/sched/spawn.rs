@@ -100,9 +100,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
         schedule::run_child_first(section.g(), g);
         return Ok(id);
     }
-    g.set_status(Status::Runnable);
-    wake::put_next(p, g);
-    wake::wake_p();
+    wake::run_on(p, g);
     Ok(id)
 }
 

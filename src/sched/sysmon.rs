@@ -24,7 +24,7 @@ use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{deadlock, first, poller, preempt, procs, steward, wake};
+use super::{brisk, deadlock, first, poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
@@ -103,6 +103,8 @@ pub(crate) fn is_asleep() -> bool {
 struct Seen {
     tick: u32,
     syscall_tick: u32,
+    /// The tick of the last look, and when that was.
+    turns: (u32, u64),
     /// When this slice or call was first seen.
     since: u64,
     /// Time of a look, and the CPU time of the M's thread then.
@@ -203,13 +205,16 @@ impl Sysmon {
         let mut slices_last = false;
         for p in p::all() {
             let seen = &mut self.seen[p.id as usize];
+            let turns = seen.turns_until(p.tick.load(Ordering::Relaxed), now);
             if global::is_idle(p.id as usize) {
+                brisk::judge(p, 0, 1);
                 (seen.sample, seen.first) = (None, None);
                 continue;
             }
             if p.m().is_none() {
                 continue; // retired, and given up
             }
+            brisk::judge(p, turns.0, turns.1);
             slices_last |= seen.tick == p.tick.load(Ordering::Relaxed);
             acted |= self.look_at(p, now, waiting, &mut longest);
         }
@@ -254,7 +259,7 @@ impl Sysmon {
             // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
             let runs_code = needed && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
-            *seen = Seen { tick, syscall_tick, since: now, sample, first: None };
+            *seen = Seen { tick, syscall_tick, turns: seen.turns, since: now, sample, first: None };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
             return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
@@ -323,6 +328,12 @@ impl Sysmon {
 }
 
 impl Seen {
+    /// How many slices ended since the last look, and how long ago that was.
+    fn turns_until(&mut self, tick: u32, now: u64) -> (u32, u64) {
+        let (tick_then, then) = std::mem::replace(&mut self.turns, (tick, now));
+        (tick.wrapping_sub(tick_then), now - then)
+    }
+
     /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole
     /// slice. If other processes had it, nobody is served by taking the P from the thread that will get it back next.
     fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {

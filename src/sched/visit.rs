@@ -5,6 +5,7 @@
 //! inside (it may spin, or run what belongs to others) enters at each step ([`Stepwise`]).
 
 use super::reason::WaitReason;
+use super::section::{self, Outermost};
 use super::waiter::{self, Waiter};
 
 /// Who visits the runtime. Locks are taken with `lock_inside` meanwhile.
@@ -45,5 +46,33 @@ impl Visit for Stepwise {
     #[inline]
     fn park(self, reason: WaitReason, object: usize) {
         waiter::park(reason, object);
+    }
+}
+
+/// A visit of several steps: the caller stays inside, and what needs that gets this as the proof. (Foreign threads have
+/// nothing to be inside of.)
+pub(crate) struct Inside(Option<Outermost>);
+
+impl Inside {
+    #[inline(always)]
+    pub(crate) fn enter() -> Inside {
+        Inside(section::visit())
+    }
+
+    /// Does something outside in between. No lock is held.
+    #[cold]
+    pub(crate) fn outside(&mut self, f: impl FnOnce()) {
+        self.0 = None;
+        f();
+        self.0 = section::visit();
+    }
+
+    /// Ends the visit by waiting, as [`waiter::park`]. No lock is held.
+    #[inline(always)]
+    pub(crate) fn park(self, reason: WaitReason, object: usize) {
+        match self.0 {
+            Some(visit) => visit.park(reason, object),
+            None => waiter::park(reason, object),
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ptr;
 
+use super::brisk;
 use super::bubble;
 use super::find;
 use super::g::G;
@@ -27,12 +28,8 @@ pub(crate) fn make_runnable(g: &'static G) {
     if g.bubble.get() != 0 {
         return bubble::ready(g);
     }
-    g.set_status(Status::Runnable);
     match section::enter() {
-        Some(section) => {
-            put_next(section.p(), g);
-            wake_p();
-        }
+        Some(section) => run_on(section.p(), g),
         None => make_runnable_globally(g),
     }
 }
@@ -57,7 +54,13 @@ pub(crate) fn run_globally(g: &'static G) {
 pub(crate) fn run_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);
-    wake_p();
+    if SLEEP.should_wake() {
+        if !brisk::keeps_next(p) {
+            wake_p_slow();
+        }
+    } else {
+        tell_if_all_busy();
+    }
 }
 
 /// As [`make_runnable_on`], for all of a list, in order.
@@ -134,7 +137,15 @@ pub(crate) fn put_back(p: &'static P, g: &'static G) {
 pub(crate) fn wake_p() {
     if SLEEP.should_wake() {
         wake_p_slow();
-    } else if !SLEEP.some_p_idle() {
+    } else {
+        tell_if_all_busy();
+    }
+}
+
+/// Somebody has to wait, or somebody is on the way.
+#[inline]
+fn tell_if_all_busy() {
+    if !SLEEP.some_p_idle() {
         sysmon::look_soon();
     }
 }

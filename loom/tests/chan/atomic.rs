@@ -1,5 +1,5 @@
 //! The atomics of the included files, and a small constant.
 
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 pub(crate) const CHAN_BLOCK: usize = 2;

@@ -26,6 +26,8 @@ pub(crate) mod ring;
 pub(crate) mod waitq;
 #[path = "../../../../src/chan/zero.rs"]
 pub(crate) mod zero;
+#[path = "../../../../src/chan/zero_select.rs"]
+mod zero_select;
 
 pub(crate) mod relax;
 pub(crate) mod rng;

@@ -12,6 +12,7 @@ use crate::chan::handle::Handle;
 use crate::chan::model;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::chan::zero::Zero;
+use crate::sched::visit::Inside;
 
 type Msg = Arc<usize>;
 
@@ -32,13 +33,13 @@ macro_rules! handle {
             fn deadline(&self) -> Option<Instant> {
                 None
             }
-            unsafe fn enqueue(&self, node: *mut Node, kind: Kind) -> bool {
+            unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
                 // SAFETY: the caller's.
-                unsafe { self.0.$enqueue(node, kind) }
+                unsafe { self.0.$enqueue(visit, node, kind) }
             }
-            unsafe fn dequeue(&self, node: *mut Node, kind: Kind) {
+            unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
                 // SAFETY: the caller's.
-                unsafe { self.0.$dequeue(node, kind) }
+                unsafe { self.0.$dequeue(visit, node, kind) }
             }
             unsafe fn cancel(&self, _: Outcome, _: *mut u8) {
                 unreachable!()

@@ -20,6 +20,10 @@ impl<T> Lock<T> {
         Guard(self.0.lock().unwrap(), PhantomData)
     }
 
+    pub(crate) fn lock_visiting(&self) -> Guard<'_, T, Entered> {
+        self.lock()
+    }
+
     pub(crate) fn lock_inside(&self) -> Guard<'_, T> {
         Guard(self.0.lock().unwrap(), PhantomData)
     }

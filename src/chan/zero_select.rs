@@ -1,0 +1,173 @@
+//! Channels without a buffer in selects: sends whose message comes later, and waiting for several at once.
+
+use std::ptr::{self, NonNull};
+use std::time::Instant;
+
+use crate::chan::handle::Handle;
+use crate::chan::waitq::{Kind, Node, Outcome, Wakes, finish};
+use crate::chan::zero::{Way, Zero};
+use crate::sched::visit::Inside;
+
+impl<T> Zero<T> {
+    /// Claims a waiting receiver: `Peer`, `Disconnected`, or `Pending` if there is none.
+    pub(crate) fn try_meet(&self) -> Outcome {
+        if self.glance.shows_nobody(Way::Recv) {
+            return Outcome::Pending;
+        }
+        let mut state = self.state.lock_visiting();
+        match self.claim(&mut state, Way::Recv) {
+            Some(node) => Outcome::Peer(node),
+            None if self.glance.is_closed() => Outcome::Disconnected,
+            None => Outcome::Pending,
+        }
+    }
+
+    /// Brings the message to the receiver that was met.
+    ///
+    /// # Safety
+    /// `peer` is from an `Outcome::Peer` of this channel, used once; the message is given away.
+    pub(crate) unsafe fn fulfil(&self, peer: NonNull<Node>, msg: *const T) {
+        // SAFETY: the caller's; the receiver waits for nobody else, and has a slot.
+        let waiter = unsafe {
+            ptr::copy_nonoverlapping(msg, (*peer.as_ptr()).slot.cast::<T>(), 1);
+            finish(peer, Outcome::Done)
+        };
+        waiter.ready();
+    }
+
+    /// Sends the receiver that was met away without a message.
+    ///
+    /// # Safety
+    /// `peer` is from an `Outcome::Peer` of this channel, used once.
+    pub(crate) unsafe fn withdraw(&self, peer: NonNull<Node>) {
+        // SAFETY: the caller's.
+        let waiter = unsafe { finish(peer, Outcome::Retry) };
+        waiter.ready();
+    }
+
+    /// Queues a select's send, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_send(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.enqueue(visit, Way::Send, node, kind) }
+    }
+
+    /// Queues a select's receive, unless it is ready now: then the result is false.
+    ///
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_recv(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.enqueue(visit, Way::Recv, node, kind) }
+    }
+
+    /// # Safety
+    /// The node's owner keeps the rules of `waitq.rs`.
+    #[inline(always)]
+    unsafe fn enqueue(&self, visit: &mut Inside, way: Way, node: *mut Node, kind: Kind) -> bool {
+        let mut state = self.state.lock_inside();
+        let (own, other) = state.sides(way);
+        // SAFETY: the node is the caller's, and not yet published.
+        if self.glance.is_closed() || other.ops.has_claimable(unsafe { (*node).wait() }, |_| true) {
+            return false;
+        }
+        let wakes = match kind {
+            // SAFETY: the caller's.
+            Kind::Op => unsafe { self.publish(&mut state, way, node) },
+            Kind::Watch => {
+                // SAFETY: the caller's.
+                unsafe { own.watchers.push(node) };
+                Wakes::new()
+            }
+        };
+        drop(state);
+        if !wakes.is_empty() {
+            visit.outside(|| wakes.fire());
+        }
+        true
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_send(&self, visit: &Inside, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.retract(visit, Way::Send, node, kind) };
+    }
+
+    /// Takes a node of a select out of its queue, if it is still there.
+    ///
+    /// # Safety
+    /// The node is alive and was published with this kind.
+    pub(crate) unsafe fn dequeue_recv(&self, visit: &Inside, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.retract(visit, Way::Recv, node, kind) };
+    }
+
+    pub(crate) fn is_send_ready(&self) -> bool {
+        self.is_met_by(Way::Recv)
+    }
+
+    pub(crate) fn is_recv_ready(&self) -> bool {
+        self.is_met_by(Way::Send)
+    }
+
+    /// Whether such an operation waits, or none is waited for.
+    fn is_met_by(&self, way: Way) -> bool {
+        !self.glance.shows_nobody(way) && {
+            let mut state = self.state.lock_visiting();
+            self.glance.is_closed() || state.sides(way).0.ops.has_claimable(ptr::null(), |_| true)
+        }
+    }
+}
+
+/// The end that receives, as a part of a select which need not ask each time what kind of channel it is.
+#[repr(transparent)]
+pub(crate) struct RecvEnd<T>(Zero<T>);
+
+impl<T> RecvEnd<T> {
+    #[inline]
+    pub(crate) fn of(zero: &Zero<T>) -> &RecvEnd<T> {
+        // SAFETY: transparent.
+        unsafe { &*ptr::from_ref(zero).cast() }
+    }
+}
+
+impl<T> Handle for RecvEnd<T> {
+    unsafe fn attempt(&self, slot: *mut u8) -> Outcome {
+        // SAFETY: the caller's.
+        unsafe { self.0.try_recv_to(slot.cast()) }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.0.is_recv_ready()
+    }
+
+    fn object(&self) -> Option<usize> {
+        Some(self.0.address())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+        // SAFETY: the caller's.
+        unsafe { self.0.enqueue_recv(visit, node, kind) }
+    }
+
+    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
+        // SAFETY: the caller's.
+        unsafe { self.0.dequeue_recv(visit, node, kind) };
+    }
+
+    unsafe fn cancel(&self, outcome: Outcome, slot: *mut u8) {
+        if outcome == Outcome::Done {
+            // SAFETY: the caller's.
+            unsafe { slot.cast::<T>().drop_in_place() };
+        }
+    }
+}
