@@ -181,3 +181,41 @@ fn the_runtime_can_be_used_inside_a_blocking_call() {
         assert_eq!(sum, 4950);
     });
 }
+
+/// Two goroutines that wake each other quickly have no use for a second P. When one of them computes for long instead, the
+/// other runs there.
+#[test]
+fn one_that_was_woken_before_a_long_computation_need_not_wait_for_its_end() {
+    with_procs(2, || {
+        let (ask, asked) = gort::chan::bounded::<u32>(0);
+        let (answer, answered) = gort::chan::bounded(0);
+        let seen = Arc::new(AtomicUsize::new(0));
+        let seen_by_other = seen.clone();
+        let other = gort::spawn(move || {
+            for n in asked {
+                seen_by_other.store(n as usize, Ordering::Relaxed);
+                answer.send(n).unwrap();
+            }
+        });
+        let preempted = || gort::runtime::stats().preempted;
+        // Until it happened without a preemption, which also lets the other one run, if later.
+        for n in 1.. {
+            for _ in 0..10_000 {
+                ask.send(0).unwrap();
+                answered.recv().unwrap();
+            }
+            let before = preempted();
+            ask.send(n).unwrap();
+            while seen.load(Ordering::Relaxed) != n as usize {
+                std::hint::spin_loop();
+            }
+            let others_ran = preempted() == before;
+            answered.recv().unwrap();
+            if others_ran {
+                break;
+            }
+        }
+        drop(ask);
+        other.join().unwrap();
+    });
+}

@@ -9,6 +9,8 @@
 
 mod atomic;
 
+#[path = "../../src/sched/brisk.rs"]
+mod brisk;
 #[path = "../../src/goroutine/joinword.rs"]
 mod joinword;
 #[path = "../../src/sched/parkword.rs"]

@@ -39,6 +39,8 @@ run! {
         a_yielding_goroutine_is_seen
         an_m_that_may_not_spin_sees_what_the_spinner_leaves
         everything_runs
+        what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it
+        what_a_brisk_p_keeps_is_seen_when_it_is_slow
         work_on_its_way_from_the_global_queue_is_seen;
 }
 
@@ -46,4 +48,10 @@ run! {
 #[should_panic(expected = "a goroutine waits while a P is idle")]
 fn the_sleep_model_finds_a_lost_wake_up() {
     gort_loom::models::sleep::a_spinner_that_does_not_look_again_loses_work();
+}
+
+#[test]
+#[should_panic(expected = "a goroutine waits while a P is idle")]
+fn the_sleep_model_finds_a_kept_goroutine_that_nobody_looks_after() {
+    gort_loom::models::sleep::what_a_brisk_p_keeps_is_lost_without_sysmon();
 }

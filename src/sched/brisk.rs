@@ -5,39 +5,55 @@
 //! A P is brisk while a slice on it lasts less than [`BRIEF`] on average. Then a goroutine that is made runnable there, and
 //! is the only one that waits there, waits for that P: it will likely get it before anybody else could come.
 //!
-//! It may be wrong: the goroutine that runs may compute for long from now on. So sysmon looks at a brisk P again soon
+//! That may be wrong: the goroutine that runs may compute for long from now on. So sysmon looks at a brisk P again soon
 //! (`PAUSE_WAITING`), and when it is no longer brisk, or idle, takes the word back and wakes somebody if one waits there.
-//! No wake-up is lost: the maker puts the goroutine into `runnext` and then reads the word, sysmon takes the word back and then
-//! looks into the queue, all SeqCst. As long as the word stands the P has an owner, so sysmon does not sleep.
+//! No wake-up is lost: the maker puts the goroutine into `runnext` and then reads the word; sysmon takes the word back and then
+//! looks into the queue; and who looks at all queues before it sleeps ignores what is kept, which is sysmon's by then. All
+//! SeqCst; `gort-loom` has the model. While the word stands sysmon does not sleep: a P whose queue is not empty has an owner.
 
-use super::p::P;
-use super::wake;
-use crate::atomic::Ordering;
+use super::runq::RunQueue;
+use crate::atomic::{AtomicBool, Ordering, fence_after_seq_cst};
 
 /// A slice that is not worth another P, in nanoseconds: to wake its M takes some microseconds.
 const BRIEF: u64 = 1_000;
 
-/// By sysmon: so many slices ended on this P within `nanos`.
-pub(super) fn judge(p: &'static P, slices: u32, nanos: u64) {
-    let brisk = u64::from(slices) * BRIEF > nanos;
-    if brisk {
-        p.brisk.store(true, Ordering::SeqCst);
-    } else if p.brisk.load(Ordering::Relaxed) {
-        take_back(p);
-    }
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    Brisk,
+    /// The caller has to look into its queue, and to wake somebody if one waits there.
+    NoLonger,
+    Not,
 }
 
-/// By sysmon: the P is idle, or no longer brisk.
-#[cold]
-fn take_back(p: &'static P) {
-    p.brisk.store(false, Ordering::SeqCst);
-    if !p.runq.is_empty() {
-        wake::wake_p();
-    }
-}
+/// Whether a P is brisk. Written by sysmon only.
+pub(crate) struct Brisk(AtomicBool);
 
-/// Whether what waits at this P need not be told to others.
-#[inline]
-pub(super) fn keeps_next(p: &P) -> bool {
-    p.brisk.load(Ordering::SeqCst) && p.runq.has_only_next()
+impl Brisk {
+    pub(crate) fn new() -> Brisk {
+        Brisk(AtomicBool::new(false))
+    }
+
+    /// So many slices ended on this P within `nanos`, which is not 0.
+    #[must_use]
+    pub(crate) fn judge(&self, slices: u32, nanos: u64) -> Verdict {
+        let brisk = u64::from(slices) * BRIEF > nanos;
+        let was = self.0.load(Ordering::Relaxed);
+        if brisk != was {
+            self.0.swap(brisk, Ordering::SeqCst);
+            fence_after_seq_cst();
+        }
+        match (was, brisk) {
+            (_, true) => Verdict::Brisk,
+            (true, false) => Verdict::NoLonger,
+            (false, false) => Verdict::Not,
+        }
+    }
+
+    /// Whether what waits in this P's queue need not be told to others.
+    #[inline]
+    #[must_use]
+    pub(crate) fn keeps<T>(&self, queue: &RunQueue<T>) -> bool {
+        fence_after_seq_cst();
+        self.0.load(Ordering::SeqCst) && queue.has_only_next()
+    }
 }

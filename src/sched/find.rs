@@ -3,7 +3,6 @@
 //! `next_local` is the fast path: it may run on the last goroutine's thread pointer and touches no TLS.
 //! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
 
-use super::brisk;
 use super::g::G;
 use super::global::{self, PROCS, SLEEP};
 use super::idle;
@@ -253,5 +252,5 @@ pub(crate) fn work_anywhere() -> bool {
         || global::hogs_len() != 0
         || (0..PROCS.load(Ordering::SeqCst) as usize)
             .filter_map(p::get)
-            .any(|p| !p.runq.is_empty() && !brisk::keeps_next(p))
+            .any(|p| !p.runq.is_empty() && !p.brisk.keeps(&p.runq))
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 use super::blocks::FreeBlocks;
+use super::brisk::Brisk;
 use super::g::G;
 use super::gdeque::GDeque;
 use super::m::M;
@@ -38,7 +39,7 @@ pub(crate) struct P {
     /// GOMAXPROCS shrank: the owner must give this P up for good.
     pub(crate) retired: AtomicBool,
     /// Its goroutines take turns quickly: see `brisk.rs`.
-    pub(crate) brisk: AtomicBool,
+    pub(crate) brisk: Brisk,
     /// Counts schedule decisions; sysmon compares it to see whether the same slice still runs.
     pub(crate) tick: AtomicU32,
     /// How many times in a row runnext won over the ring.
@@ -117,7 +118,7 @@ impl P {
             syscall_tick: AtomicU32::new(0),
             preempt: AtomicBool::new(false),
             retired: AtomicBool::new(false),
-            brisk: AtomicBool::new(false),
+            brisk: Brisk::new(),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
             blocks: FreeBlocks::new(),

@@ -18,13 +18,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::brisk::Verdict;
 use super::detach::detach;
 use super::glist::GList;
 use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{brisk, deadlock, first, poller, preempt, procs, steward, wake};
+use super::{deadlock, first, poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
@@ -170,6 +171,15 @@ fn waiting() -> Waiting {
     }
 }
 
+/// So many slices ended on the P in so many nanoseconds: is it brisk? See `brisk.rs`.
+fn look_at_turns(p: &'static P, (slices, nanos): (u32, u64)) -> bool {
+    let verdict = p.brisk.judge(slices, nanos);
+    if verdict == Verdict::NoLonger && !p.runq.is_empty() {
+        wake::wake_p();
+    }
+    verdict == Verdict::Brisk
+}
+
 impl Sysmon {
     /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us asleep.
     fn sleep_for_good(&mut self) {
@@ -199,7 +209,8 @@ impl Sysmon {
         let now = nanotime();
         fire_overdue_timers(now);
         self.poll(now);
-        let waiting = waiting();
+        let mut waiting = waiting();
+        let mut some_brisk = false;
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
         let mut slices_last = false;
@@ -207,14 +218,14 @@ impl Sysmon {
             let seen = &mut self.seen[p.id as usize];
             let turns = seen.turns_until(p.tick.load(Ordering::Relaxed), now);
             if global::is_idle(p.id as usize) {
-                brisk::judge(p, 0, 1);
+                let _ = look_at_turns(p, (0, 1));
                 (seen.sample, seen.first) = (None, None);
                 continue;
             }
             if p.m().is_none() {
                 continue; // retired, and given up
             }
-            brisk::judge(p, turns.0, turns.1);
+            some_brisk |= look_at_turns(p, turns);
             slices_last |= seen.tick == p.tick.load(Ordering::Relaxed);
             acted |= self.look_at(p, now, waiting, &mut longest);
         }
@@ -227,6 +238,8 @@ impl Sysmon {
         }
         self.look_at_detached();
         steward::request_pass();
+        // There somebody may wait at any time, and tells nobody.
+        waiting.any |= some_brisk;
         self.choose_pause(now, waiting, acted, slices_last);
     }
 
@@ -331,7 +344,7 @@ impl Seen {
     /// How many slices ended since the last look, and how long ago that was.
     fn turns_until(&mut self, tick: u32, now: u64) -> (u32, u64) {
         let (tick_then, then) = std::mem::replace(&mut self.turns, (tick, now));
-        (tick.wrapping_sub(tick_then), now - then)
+        (tick.wrapping_sub(tick_then), (now - then).max(1))
     }
 
     /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole

@@ -5,7 +5,6 @@
 
 use std::ptr;
 
-use super::brisk;
 use super::bubble;
 use super::find;
 use super::g::G;
@@ -55,7 +54,7 @@ pub(crate) fn run_on(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
     put_next(p, g);
     if SLEEP.should_wake() {
-        if !brisk::keeps_next(p) {
+        if !p.brisk.keeps(&p.runq) {
             wake_p_slow();
         }
     } else {

@@ -104,6 +104,29 @@ pub fn a_yielding_goroutine_is_seen() {
     model(Some(4), setup, 2, [yields, |a| a.run_m(M::spinning(1))]);
 }
 
+/// A goroutine on a brisk P starts another and never ends, while sysmon finds that it is no longer brisk.
+pub fn what_a_brisk_p_keeps_is_seen_when_it_is_slow() {
+    let setup = Setup { idle: &[1], brisk: &[0], ..Setup::default() };
+    model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.find_slow(0)]);
+}
+
+/// The same with two that wait, and with a spinner that gives up meanwhile.
+pub fn what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it() {
+    let setup = Setup { brisk: &[0], spinners: 1, ..Setup::default() };
+    let starts_two: fn(&mut Actor) = |a| {
+        a.spawn(0, 1);
+        a.spawn(0, 2);
+    };
+    model(Some(3), setup, 2, [starts_two, |a| a.find_slow(0), |a| a.run_m(M::spinning(1))]);
+}
+
+/// The same, if sysmon never looked: the model must notice.
+pub fn what_a_brisk_p_keeps_is_lost_without_sysmon() {
+    let setup = Setup { idle: &[1], brisk: &[0], ..Setup::default() };
+    let slow: fn(&mut Actor) = |a| a.forget_to_wake(0);
+    model(None, setup, 1, [|a| a.spawn(0, 1), slow]);
+}
+
 /// Short goroutines: everything has run in the end, whoever ran it, and all Ps are idle.
 pub fn everything_runs() {
     let setup = Setup { idle: &[1], hogs: false, ..Setup::default() };

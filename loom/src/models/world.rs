@@ -11,6 +11,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::brisk::{Brisk, Verdict};
 use crate::runq::{BATCH, RunQueue};
 use crate::sleep::Sleep;
 
@@ -22,6 +23,7 @@ pub(super) struct World {
     /// Length of the global queue, readable without the lock.
     queue_len: AtomicU32,
     runqs: Vec<RunQueue<u8>>,
+    brisk: Vec<Brisk>,
     setup: Setup,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Setup {
     /// Which of them are idle.
     pub(super) idle: &'static [P],
     pub(super) idle_ms: usize,
+    /// Which of them are brisk.
+    pub(super) brisk: &'static [P],
     /// Ms that begin with a token.
     pub(super) spinners: u32,
     /// The number of busy Ps that `try_spin` reckons with.
@@ -52,7 +56,16 @@ pub(super) struct Setup {
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { ps: 2, idle: &[], idle_ms: 1, spinners: 0, spin_procs: 2, hogs: true, looks_again: true }
+        Setup {
+            ps: 2,
+            idle: &[],
+            brisk: &[],
+            idle_ms: 1,
+            spinners: 0,
+            spin_procs: 2,
+            hogs: true,
+            looks_again: true,
+        }
     }
 }
 
@@ -84,6 +97,8 @@ impl World {
         for _ in 0..setup.spinners {
             assert!(sleep.try_spin(u32::MAX));
         }
+        let brisk: Vec<_> = (0..setup.ps).map(|_| Brisk::new()).collect();
+        setup.brisk.iter().for_each(|p| assert_eq!(brisk[*p].judge(u32::MAX, 1), Verdict::Brisk));
         Arc::new(World {
             sleep,
             state: Mutex::new(State {
@@ -93,6 +108,7 @@ impl World {
             }),
             queue_len: AtomicU32::new(0),
             runqs: (0..setup.ps).map(|_| RunQueue::new()).collect(),
+            brisk,
             setup,
         })
     }
@@ -102,7 +118,12 @@ impl World {
     }
 
     fn work_anywhere(&self) -> bool {
-        self.queue_len.load(Ordering::SeqCst) != 0 || self.runqs.iter().any(|queue| !queue.is_empty())
+        self.queue_len.load(Ordering::SeqCst) != 0
+            || self
+                .runqs
+                .iter()
+                .zip(&self.brisk)
+                .any(|(queue, brisk)| !queue.is_empty() && !brisk.keeps(queue))
     }
 
     fn take_idle_p(&self) -> Option<P> {
@@ -228,7 +249,21 @@ impl Actor {
         if !kicked.is_null() {
             self.world.put_last(p, kicked.addr());
         }
-        self.wake_p();
+        if self.world.sleep.should_wake() && !self.world.brisk[p].keeps(&self.world.runqs[p]) {
+            self.wake_p_slow();
+        }
+    }
+
+    /// sysmon finds that a slice lasts on `p`.
+    pub(super) fn find_slow(&mut self, p: P) {
+        if self.world.brisk[p].judge(0, 1) == Verdict::NoLonger && !self.world.runqs[p].is_empty() {
+            self.wake_p();
+        }
+    }
+
+    /// The same, and does nothing about it: a protocol that is wrong.
+    pub(super) fn forget_to_wake(&mut self, p: P) {
+        let _ = self.world.brisk[p].judge(0, 1);
     }
 
     /// A foreign thread starts goroutine `g`, or a preempted one goes there.
