@@ -20,7 +20,7 @@ use crate::timer;
 const NEXT_STREAK: u32 = 61;
 
 /// While goroutines come and go quickly, the clock is read only at every such tick.
-const TIMERS_EVERY: u32 = 8;
+pub(crate) const TIMERS_EVERY: u32 = 8;
 
 /// The next goroutine of this M's own P.
 #[inline(never)]

@@ -25,7 +25,7 @@ use super::global::{self, PROCS, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
 use super::p::{self, MAX_PROCS, P};
-use super::{deadlock, first, poller, preempt, procs, steward, wake};
+use super::{deadlock, find, first, poller, preempt, procs, steward, wake};
 use crate::netpoll;
 use crate::stack::trim;
 use crate::sys::clock::nanotime;
@@ -62,6 +62,9 @@ const LINGER: u32 = 5;
 
 /// For so many looks after goroutines waited for a P, they are thought to.
 const WAITED: u32 = 8;
+
+/// So many looks without a slice that lasts before sysmon gets out of the way.
+const POLITE_AFTER: u32 = 16;
 
 static ASLEEP: AtomicBool = AtomicBool::new(false);
 static WAKE: Note = Note::new();
@@ -108,6 +111,8 @@ struct Seen {
     turns: (u32, u64),
     /// When this slice or call was first seen.
     since: u64,
+    /// When the kernel may be asked again whether the M's thread sleeps.
+    ask_after: u64,
     /// Time of a look, and the CPU time of the M's thread then.
     sample: Option<(u64, u64)>,
     /// The same, of the first look at which this slice was not new.
@@ -119,6 +124,12 @@ struct Sysmon {
     pause: u64,
     /// Goroutines waited at one of so many looks from now backwards.
     waited: u32,
+    /// Some goroutine, or a marked call, has had a core since the last look.
+    slice_lasts: bool,
+    /// So many looks since that was so.
+    brief_looks: u32,
+    /// It does not interrupt who runs.
+    polite: bool,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
 }
@@ -127,8 +138,15 @@ struct Sysmon {
 pub(crate) fn run() {
     let _stack = signal::prepare_thread();
     deadlock::register_own_thread(0);
-    let mut sysmon =
-        Sysmon { seen: Box::new([Seen::default(); MAX_PROCS]), pause: PAUSE, waited: 0, polls: (0, 0) };
+    let mut sysmon = Sysmon {
+        seen: Box::new([Seen::default(); MAX_PROCS]),
+        pause: PAUSE,
+        waited: 0,
+        slice_lasts: false,
+        brief_looks: 0,
+        polite: false,
+        polls: (0, 0),
+    };
     let mut idle_looks = 0;
     loop {
         idle_looks = if all_idle() { idle_looks + 1 } else { 0 };
@@ -207,13 +225,14 @@ impl Sysmon {
 
     fn look(&mut self) {
         let now = nanotime();
-        fire_overdue_timers(now);
+        self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();
         let mut some_brisk = false;
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
-        let mut slices_last = false;
+        let mut unattended_timer = timer::NEVER;
+        self.slice_lasts = false;
         for p in p::all() {
             let seen = &mut self.seen[p.id as usize];
             let turns = seen.turns_until(p.tick.load(Ordering::Relaxed), now);
@@ -226,7 +245,9 @@ impl Sysmon {
                 continue; // retired, and given up
             }
             some_brisk |= look_at_turns(p, turns);
-            slices_last |= seen.tick == p.tick.load(Ordering::Relaxed);
+            if seen.tick == p.tick.load(Ordering::Relaxed) && !p.timers.is_in_use() {
+                unattended_timer = unattended_timer.min(p.timers.next());
+            }
             acted |= self.look_at(p, now, waiting, &mut longest);
         }
         if waiting.urgent
@@ -237,10 +258,26 @@ impl Sysmon {
             preempt::request(p);
         }
         self.look_at_detached();
+        self.choose_manners();
         steward::request_pass();
         // There somebody may wait at any time, and tells nobody.
         waiting.any |= some_brisk;
-        self.choose_pause(now, waiting, acted, slices_last);
+        self.choose_pause(now, waiting, acted, unattended_timer);
+    }
+
+    /// Of Ps whose goroutines run for so long that they do not come to look at their timers.
+    fn fire_overdue_timers(&self, now: u64) {
+        if poller::is_waiting() || timer::earliest().saturating_add(TIMER_OVERDUE) > now {
+            return;
+        }
+        let ready = GList::new();
+        for p in p::all() {
+            let turns = p.tick.load(Ordering::Relaxed).wrapping_sub(self.seen[p.id as usize].turns.0);
+            if turns < find::TIMERS_EVERY && !p.timers.is_in_use() {
+                p.timers.run_due(now, &ready);
+            }
+        }
+        poller::make_runnable_anywhere(&ready);
     }
 
     fn poll(&mut self, now: u64) {
@@ -272,13 +309,22 @@ impl Sysmon {
             // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
             let runs_code = needed && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
-            *seen = Seen { tick, syscall_tick, turns: seen.turns, since: now, sample, first: None };
+            *seen = Seen {
+                tick,
+                syscall_tick,
+                turns: seen.turns,
+                since: now,
+                ask_after: now,
+                sample,
+                first: None,
+            };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
             return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
         }
         let age = now - seen.since;
         if in_syscall {
+            self.slice_lasts = true;
             let retake = (needed && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
             return retake && p.take_from_syscall() && hand_off(p);
         }
@@ -286,15 +332,14 @@ impl Sysmon {
         let slice = if local { SLICE_URGENT } else { SLICE };
         // Without a clock that tells, it does.
         let mut runs = true;
-        if (needed || waiting.urgent || age >= BLOCKED_MAX)
-            && let Some(cpu) = thread::cpu_nanos(m.tid())
-        {
+        if let Some(cpu) = thread::cpu_nanos(m.tid()) {
             if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, needed) && detach(m, p) {
                 (seen.sample, seen.first) = (None, None);
                 return hand_off(p);
             }
             runs = seen.has_run(now, cpu, slice);
         }
+        self.slice_lasts |= runs;
         if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
             preempt::request(p);
             return true;
@@ -319,8 +364,20 @@ impl Sysmon {
         }
     }
 
-    /// `slices_last`: some goroutine has run since the last look at least, so its P did not look at its timers.
-    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, slices_last: bool) {
+    /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than it is worth
+    /// (measured with echo and timers: a sixth of all CPU time): sysmon waits for a core that is free, and the thread of a
+    /// goroutine that blocks leaves one. Slices that last need it in time.
+    fn choose_manners(&mut self) {
+        self.brief_looks = if self.slice_lasts { 0 } else { self.brief_looks.saturating_add(1) };
+        let polite = self.brief_looks >= POLITE_AFTER;
+        if self.polite != polite {
+            self.polite = polite;
+            thread::interrupt_others_when_woken(!polite);
+        }
+    }
+
+    /// `unattended_timer`: the earliest of Ps whose goroutine has run since the last look at least.
+    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, unattended_timer: u64) {
         let busy = SLEEP.idle() == 0;
         // Between two goroutines that take turns there are moments when none waits.
         self.waited = if waiting.any { WAITED } else { self.waited.saturating_sub(1) };
@@ -332,9 +389,8 @@ impl Sysmon {
             PAUSE_MAX
         };
         self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
-        if slices_last && (busy || !poller::is_waiting()) {
-            let next = timer::earliest();
-            let left = next.saturating_add(TIMER_OVERDUE).saturating_sub(now);
+        if busy || !poller::is_waiting() {
+            let left = unattended_timer.saturating_add(TIMER_OVERDUE).saturating_sub(now);
             self.pause = self.pause.min(left.max(PAUSE));
         }
     }
@@ -374,8 +430,16 @@ impl Seen {
             return false;
         }
         self.sample = Some((now, cpu));
-        // A thread that waits for a core uses no CPU time either.
-        cpu.saturating_sub(cpu_then) < wall / 8 && thread::is_asleep(m.tid())
+        if cpu.saturating_sub(cpu_then) >= wall / 8 || now < self.ask_after {
+            return false;
+        }
+        // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask takes ten
+        // microseconds.
+        let asleep = thread::is_asleep(m.tid());
+        if !asleep {
+            self.ask_after = now + 2 * (now - self.since);
+        }
+        asleep
     }
 }
 
@@ -384,16 +448,4 @@ fn hand_off(p: &'static P) -> bool {
     first::was_kept_waiting(p);
     wake::hand_off_p(p);
     true
-}
-
-/// When all Ps are busy, nobody may come to look at the timers.
-fn fire_overdue_timers(now: u64) {
-    if poller::is_waiting() || timer::earliest().saturating_add(TIMER_OVERDUE) > now {
-        return;
-    }
-    let ready = GList::new();
-    for p in p::all() {
-        p.timers.run_due(now, &ready);
-    }
-    poller::make_runnable_anywhere(&ready);
 }

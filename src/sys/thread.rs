@@ -55,6 +55,17 @@ pub(crate) fn all() -> Option<Vec<u32>> {
     entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Whether the calling thread, when it wakes up, may take the CPU from a thread that runs. Otherwise it waits until one is
+/// free or somebody's time is over. Where the kernel refuses, it goes on as before.
+pub(crate) fn interrupt_others_when_woken(yes: bool) {
+    let policy = if yes { libc::SCHED_OTHER } else { libc::SCHED_BATCH };
+    // SAFETY: a valid argument; all zeroes is one.
+    unsafe {
+        let parameters: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, policy, &raw const parameters);
+    }
+}
+
 /// Starts a thread that nobody joins, with a stack of `stack` bytes and, if it goes, a name.
 pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'static) -> io::Result<()> {
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)
