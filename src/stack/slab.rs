@@ -8,7 +8,7 @@
 use std::io;
 use std::ops::Range;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::size::{CLASSES, SizeClass};
 use crate::sched::g::G;
@@ -25,7 +25,19 @@ struct Slab {
     slots: usize,
     /// Slots handed out; their Gs exist up to here, with gaps while one is being made.
     used: AtomicUsize,
+    /// Whether batches of slots have their guards. See [`Slab::guard`].
+    guarded: Box<[AtomicBool]>,
     older: *const Slab,
+}
+
+/// Slots whose guards are made together: half the price.
+const BATCH: usize = mem::MOST_AT_ONCE;
+
+/// A slot that nobody else has.
+struct Slot {
+    start: usize,
+    /// It has its guard already.
+    guarded: bool,
 }
 
 static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
@@ -36,6 +48,24 @@ static OPEN: [Lock<Option<&'static Slab>>; CLASSES] = [const { Lock::new(None) }
 impl Slab {
     fn has_room(&self) -> bool {
         self.used.load(Ordering::Relaxed) < self.slots
+    }
+
+    fn slot(&self, index: usize) -> usize {
+        self.start + index * self.class.stride()
+    }
+
+    /// Whether this slot, just taken, has its guard. Who takes the first of a batch makes those of all; who takes another
+    /// one before that is done makes its own, which does no harm.
+    fn guard(&self, index: usize) -> bool {
+        let batch = &self.guarded[index / BATCH];
+        if !index.is_multiple_of(BATCH) {
+            return batch.load(Ordering::Relaxed);
+        }
+        let end = (index + BATCH).min(self.slots);
+        // SAFETY: the lowest page of a slot is its guard, and used for nothing else.
+        let done = unsafe { mem::guard_all((index..end).map(|index| self.slot(index)), mem::PAGE) };
+        batch.store(done, Ordering::Relaxed);
+        done
     }
 }
 
@@ -48,9 +78,9 @@ unsafe impl Send for Slab {}
 /// not for code that holds a runtime lock. Errors say which limit was reached.
 pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
-    let start = take_slot(class)?;
+    let Slot { start, guarded } = take_slot(class)?;
     // SAFETY: the slot is ours and unused.
-    if let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
+    if !guarded && let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
         give_back(class, start);
         return Err(error);
     }
@@ -79,7 +109,7 @@ pub(crate) fn all_g(mut f: impl FnMut(&'static G) -> bool) -> bool {
     // SAFETY: slabs are leaked.
     while let Some(slab) = unsafe { next.as_ref() } {
         for index in 0..slab.used.load(Ordering::Relaxed).min(slab.slots) {
-            let start = slab.start + index * slab.class.stride();
+            let start = slab.slot(index);
             let (_, place) = places(layout, start, slab.class);
             // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
             let g: &'static G = unsafe { &*(place as *const G) };
@@ -115,24 +145,24 @@ static UNFINISHED: [Lock<usize>; CLASSES] = [const { Lock::new(0) }; CLASSES];
 
 fn give_back(class: SizeClass, start: usize) {
     let mut head = UNFINISHED[class.index()].lock();
-    // SAFETY: an unused slot of ours: its first word links the list.
-    unsafe { (start as *mut usize).write(*head) };
+    // SAFETY: an unused slot of ours: the first word above its guard, which may be there, links the list.
+    unsafe { ((start + mem::PAGE) as *mut usize).write(*head) };
     *head = start;
 }
 
-fn take_slot(class: SizeClass) -> io::Result<usize> {
+fn take_slot(class: SizeClass) -> io::Result<Slot> {
     {
         let mut head = UNFINISHED[class.index()].lock();
         if *head != 0 {
             let start = *head;
             // SAFETY: see `give_back`.
-            *head = unsafe { *(start as *const usize) };
-            return Ok(start);
+            *head = unsafe { *((start + mem::PAGE) as *const usize) };
+            return Ok(Slot { start, guarded: false });
         }
     }
     loop {
-        if let Some(start) = take_from_open(class) {
-            return Ok(start);
+        if let Some(slot) = take_from_open(class) {
+            return Ok(slot);
         }
         open_slab(class)?;
     }
@@ -143,7 +173,9 @@ fn take_slot(class: SizeClass) -> io::Result<usize> {
 fn open_slab(class: SizeClass) -> io::Result<()> {
     let new = reserve_slab(class).map(|(start, bytes)| {
         let slots = bytes / class.stride();
-        (Box::new(Slab { start, class, slots, used: AtomicUsize::new(0), older: ptr::null() }), bytes)
+        let guarded = (0..slots.div_ceil(BATCH)).map(|_| AtomicBool::new(false)).collect();
+        let used = AtomicUsize::new(0);
+        (Box::new(Slab { start, class, slots, used, guarded, older: ptr::null() }), bytes)
     });
     let mut open = OPEN[class.index()].lock();
     if !open.is_some_and(Slab::has_room) {
@@ -158,11 +190,11 @@ fn open_slab(class: SizeClass) -> io::Result<()> {
     Ok(())
 }
 
-fn take_from_open(class: SizeClass) -> Option<usize> {
+fn take_from_open(class: SizeClass) -> Option<Slot> {
     let open = *OPEN[class.index()].lock();
     let slab = open?;
     let index = slab.used.fetch_add(1, Ordering::Relaxed);
-    (index < slab.slots).then(|| slab.start + index * class.stride())
+    (index < slab.slots).then(|| Slot { start: slab.slot(index), guarded: slab.guard(index) })
 }
 
 /// What a limit of the address space leaves to others: the allocator, threads. Without it the first allocation after a

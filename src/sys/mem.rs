@@ -75,6 +75,44 @@ pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
         })
 }
 
+/// As [`guard`], of many places with one call; false where the kernel cannot, or did not do all.
+///
+/// # Safety
+/// Nobody uses that memory.
+pub(crate) unsafe fn guard_all(starts: impl Iterator<Item = usize>, size: usize) -> bool {
+    static CANNOT: AtomicBool = AtomicBool::new(false);
+    if guards_cost_mappings() || CANNOT.load(Ordering::Relaxed) {
+        return false;
+    }
+    let mut places = [[0; 2]; MOST_AT_ONCE];
+    let mut count = 0;
+    for (place, start) in places.iter_mut().zip(starts) {
+        *place = [start, size];
+        count += 1;
+    }
+    // SAFETY: the caller's promise; so many addresses and lengths are there.
+    let done = unsafe {
+        syscall6(
+            libc::SYS_process_madvise,
+            PIDFD_SELF as usize,
+            places.as_ptr() as usize,
+            count,
+            MADV_GUARD_INSTALL,
+            0,
+            0,
+        )
+    };
+    let all = usize::try_from(done) == Ok(count * size);
+    CANNOT.fetch_or(!all, Ordering::Relaxed);
+    all
+}
+
+/// How many places [`guard_all`] takes.
+pub(crate) const MOST_AT_ONCE: usize = 16;
+
+/// Linux 6.14 and newer: the process itself, without a descriptor.
+const PIDFD_SELF: isize = -10001;
+
 /// Guards by mprotect so far.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
