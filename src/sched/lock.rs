@@ -80,6 +80,11 @@ impl<T> Lock<T> {
         Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
     }
 
+    /// At some moment.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.raw.0.load(Ordering::Relaxed)
+    }
+
     /// Takes the lock, for code that may run anywhere: a goroutine enters the runtime first and leaves it when
     /// the guard is dropped.
     #[inline]

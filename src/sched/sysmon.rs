@@ -163,11 +163,6 @@ fn all_idle() -> bool {
     SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave()
 }
 
-/// Whether the M does not come to look at queues and timers by itself.
-fn runs_user_code(m: &'static M) -> bool {
-    m.in_runtime.get() == 0 && m.current().is_some()
-}
-
 /// A goroutine that was detached from its P and may be computing by now.
 fn runs_without_p(m: &'static M) -> bool {
     m.p().is_none() && m.in_runtime.get() == 0 && m.current().is_some_and(|g| !g.blocking.get())
@@ -250,7 +245,7 @@ impl Sysmon {
                 continue; // retired, and given up
             }
             some_brisk |= look_at_turns(p, turns);
-            if seen.tick == p.tick.load(Ordering::Relaxed) && p.m().is_some_and(runs_user_code) {
+            if seen.tick == p.tick.load(Ordering::Relaxed) && !p.timers.is_in_use() {
                 unattended_timer = unattended_timer.min(p.timers.next());
             }
             acted |= self.look_at(p, now, waiting, &mut longest);
@@ -278,7 +273,7 @@ impl Sysmon {
         let ready = GList::new();
         for p in p::all() {
             let turns = p.tick.load(Ordering::Relaxed).wrapping_sub(self.seen[p.id as usize].turns.0);
-            if turns < find::TIMERS_EVERY && p.m().is_none_or(runs_user_code) {
+            if turns < find::TIMERS_EVERY && !p.timers.is_in_use() {
                 p.timers.run_due(now, &ready);
             }
         }
@@ -344,7 +339,7 @@ impl Sysmon {
             }
             runs = seen.has_run(now, cpu, slice);
         }
-        self.slice_lasts |= runs && runs_user_code(m);
+        self.slice_lasts |= runs;
         if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
             preempt::request(p);
             return true;

@@ -55,6 +55,11 @@ impl Timers {
         self.next.load(Ordering::SeqCst)
     }
 
+    /// Whether somebody, likely the P's owner, is at them just now.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.heap.is_locked()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.heap.lock_inside().len()
