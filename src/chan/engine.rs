@@ -25,6 +25,9 @@ use crate::sched::visit::Inside;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait};
 use crate::time::clock;
 
+/// So many operations are queued or taken out before others get a chance to preempt.
+const AT_A_STRETCH: usize = 64;
+
 /// The claim of a select that starts again.
 const AGAIN: usize = usize::MAX;
 
@@ -278,6 +281,9 @@ unsafe fn wait(
         if wait.claim() != UNCLAIMED {
             break;
         }
+        if queued % AT_A_STRETCH == 0 {
+            visit.outside(|| ());
+        }
         if let Some(own) = op.handle.deadline() {
             wake_by = Some(wake_by.map_or(own, |wake_by| wake_by.min(own)));
         }
@@ -296,7 +302,10 @@ unsafe fn wait(
         }
         visit = Inside::enter();
     }
-    for place in order[..queued].iter().map(|&place| place as usize) {
+    for (done, place) in order[..queued].iter().map(|&place| place as usize).enumerate() {
+        if done % AT_A_STRETCH == AT_A_STRETCH - 1 {
+            visit.outside(|| ());
+        }
         if claim != FIRST_FREE_CLAIM + place {
             // SAFETY: queued above, and alive.
             unsafe { ops[place].handle.dequeue(&visit, node(place), kind) };

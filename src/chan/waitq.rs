@@ -385,7 +385,7 @@ impl Wakes {
     }
 }
 
-/// A wait at a channel. Made before the channel's lock is taken: the first wait of a thread allocates.
+/// A wait at a channel. Its visit is begun before the channel's lock is taken: the first wait of a thread allocates.
 #[derive(Clone, Copy)]
 pub(crate) struct Parker<V = Stepwise> {
     visit: V,

@@ -5,11 +5,12 @@
 //! A P is brisk while a slice on it lasts less than [`BRIEF`] on average. Then a goroutine that is made runnable there, and
 //! is the only one that waits there, waits for that P: it will likely get it before anybody else could come.
 //!
-//! That may be wrong: the goroutine that runs may compute for long from now on. So sysmon looks at a brisk P again soon
-//! (`PAUSE_WAITING`), and when it is no longer brisk, or idle, takes the word back and wakes somebody if one waits there.
+//! That may be wrong: the goroutine that runs may compute for long from now on. So sysmon looks at a brisk P again soon, and
+//! again (`PAUSE_WAITING`), and when it is no longer brisk, or idle, takes the word back and wakes somebody if one waits there.
 //! No wake-up is lost: the maker puts the goroutine into `runnext` and then reads the word; sysmon takes the word back and then
 //! looks into the queue; and who looks at all queues before it sleeps ignores what is kept, which is sysmon's by then. All
-//! SeqCst; `gort-loom` has the model. While the word stands sysmon does not sleep: a P whose queue is not empty has an owner.
+//! SeqCst (but for the ring: who sees it a moment too late leaves its goroutines to the P and to sysmon, too); `gort-loom` has
+//! the model. While the word stands sysmon does not sleep: a P whose queue is not empty has an owner.
 
 use super::runq::RunQueue;
 use crate::atomic::{AtomicBool, Ordering, fence_after_seq_cst};

@@ -5,6 +5,7 @@
 //! `Clone` of user values), no park, no other lock of the same or a lower rank.
 
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -91,7 +92,7 @@ impl<T> Lock<T> {
     pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
         let section = section::enter();
         self.raw.lock();
-        Guard { lock: self, _section: section }
+        Guard { lock: self, _section: section, _not_send: PhantomData }
     }
 
     /// As [`lock`](Lock::lock), for user code: no section is open.
@@ -99,15 +100,15 @@ impl<T> Lock<T> {
     pub(crate) fn lock_visiting(&self) -> Guard<'_, T, Option<Outermost>> {
         let section = section::visit();
         self.raw.lock();
-        Guard { lock: self, _section: section }
+        Guard { lock: self, _section: section, _not_send: PhantomData }
     }
 
-    /// Takes the lock, for code that is inside the runtime already: on g0, or in a section, or on a thread of
-    /// the runtime's own.
+    /// Takes the lock, for code that is inside the runtime already (on g0, or in a section) or cannot be (on a thread that
+    /// runs no goroutines).
     #[inline]
     pub(crate) fn lock_inside(&self) -> Guard<'_, T> {
         self.raw.lock();
-        Guard { lock: self, _section: () }
+        Guard { lock: self, _section: (), _not_send: PhantomData }
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) struct Guard<'a, T, S = ()> {
     lock: &'a Lock<T>,
     // Dropped after the lock was released in `drop`: leaving the runtime may switch.
     _section: S,
+    _not_send: PhantomData<*const ()>,
 }
 
 impl<T, S> Deref for Guard<'_, T, S> {

@@ -22,7 +22,7 @@ pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
 
 /// As [`park_goroutine`], in a section that was opened already; `timed` if a timer may ready it.
 #[inline]
-pub(super) fn stop(section: Outermost, reason: WaitReason, object: usize, timed: bool) {
+fn stop(section: Outermost, reason: WaitReason, object: usize, timed: bool) {
     let g = section.g();
     if g.park.take_notification() {
         return;

@@ -9,9 +9,12 @@
 //!   time between two looks (`detach.rs`);
 //! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
 //!   waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
+//! - finds Ps whose goroutines take turns quickly, and those that no longer do (`brisk.rs`);
 //! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
 //! - fires timers that no P has time for;
 //! - polls for I/O if nobody did for 10 ms.
+//!
+//! While no slice lasts it does not take the CPU from who runs (`choose_manners`).
 //!
 //! It never allocates and takes no lock that user code may hold.
 
@@ -48,6 +51,8 @@ const SYSCALL_MAX: u64 = 10 * MILLI;
 /// An unmarked one: when others need it, and at all.
 const BLOCKED_GRACE: u64 = 130 * MICRO;
 const BLOCKED_MAX: u64 = 20 * MILLI;
+/// Whether a thread sleeps is asked again after so long at the most.
+const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
 /// A time slice, and a shorter one when somebody urgent waits.
 const SLICE: u64 = 10 * MILLI;
 const SLICE_URGENT: u64 = MILLI;
@@ -124,10 +129,14 @@ struct Sysmon {
     pause: u64,
     /// Goroutines waited at one of so many looks from now backwards.
     waited: u32,
+    /// Some P was brisk at the last look.
+    some_brisk: bool,
     /// Some goroutine, or a marked call, has had a core since the last look.
     slice_lasts: bool,
     /// So many looks since that was so.
     brief_looks: u32,
+    /// See [`thread::may_choose_manners`].
+    may_be_polite: bool,
     /// It does not interrupt who runs.
     polite: bool,
     /// The number of polls at an earlier look, and when that was.
@@ -142,8 +151,10 @@ pub(crate) fn run() {
         seen: Box::new([Seen::default(); MAX_PROCS]),
         pause: PAUSE,
         waited: 0,
+        some_brisk: false,
         slice_lasts: false,
         brief_looks: 0,
+        may_be_polite: thread::may_choose_manners(),
         polite: false,
         polls: (0, 0),
     };
@@ -153,7 +164,8 @@ pub(crate) fn run() {
         if idle_looks > LINGER {
             sysmon.sleep_for_good();
         } else {
-            sysmon.rest(if idle_looks == 0 { sysmon.pause } else { PAUSE_BUSY });
+            let soon = idle_looks == 0 || sysmon.some_brisk;
+            sysmon.rest(if soon { sysmon.pause } else { PAUSE_BUSY });
         }
         sysmon.look();
     }
@@ -228,7 +240,7 @@ impl Sysmon {
         self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();
-        let mut some_brisk = false;
+        self.some_brisk = false;
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
         let mut unattended_timer = timer::NEVER;
@@ -244,8 +256,8 @@ impl Sysmon {
             if p.m().is_none() {
                 continue; // retired, and given up
             }
-            some_brisk |= look_at_turns(p, turns);
-            if seen.tick == p.tick.load(Ordering::Relaxed) && !p.timers.is_in_use() {
+            self.some_brisk |= look_at_turns(p, turns);
+            if turns.0 < find::TIMERS_EVERY && !p.timers.is_in_use() {
                 unattended_timer = unattended_timer.min(p.timers.next());
             }
             acted |= self.look_at(p, now, waiting, &mut longest);
@@ -261,7 +273,7 @@ impl Sysmon {
         self.choose_manners();
         steward::request_pass();
         // There somebody may wait at any time, and tells nobody.
-        waiting.any |= some_brisk;
+        waiting.any |= self.some_brisk;
         self.choose_pause(now, waiting, acted, unattended_timer);
     }
 
@@ -369,14 +381,14 @@ impl Sysmon {
     /// goroutine that blocks leaves one. Slices that last need it in time.
     fn choose_manners(&mut self) {
         self.brief_looks = if self.slice_lasts { 0 } else { self.brief_looks.saturating_add(1) };
-        let polite = self.brief_looks >= POLITE_AFTER;
+        let polite = self.may_be_polite && self.brief_looks >= POLITE_AFTER;
         if self.polite != polite {
             self.polite = polite;
             thread::interrupt_others_when_woken(!polite);
         }
     }
 
-    /// `unattended_timer`: the earliest of Ps whose goroutine has run since the last look at least.
+    /// `unattended_timer`: the earliest of Ps that may not have looked at their timers since the last look.
     fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, unattended_timer: u64) {
         let busy = SLEEP.idle() == 0;
         // Between two goroutines that take turns there are moments when none waits.
@@ -434,10 +446,10 @@ impl Seen {
             return false;
         }
         // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask takes ten
-        // microseconds.
+        // microseconds: not at every look.
         let asleep = thread::is_asleep(m.tid());
         if !asleep {
-            self.ask_after = now + 2 * (now - self.since);
+            self.ask_after = now + (2 * wall).min(ASK_AT_LEAST_EVERY);
         }
         asleep
     }

@@ -62,7 +62,7 @@ pub(crate) fn run_on(p: &'static P, g: &'static G) {
     }
 }
 
-/// As [`make_runnable_on`], for all of a list, in order.
+/// As [`run_on`], for all of a list, in order, at the end of the ring.
 pub(crate) fn make_all_runnable_on(p: &'static P, list: &GList) {
     let mut some = false;
     while let Some(g) = list.pop_front() {

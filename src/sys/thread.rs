@@ -55,14 +55,24 @@ pub(crate) fn all() -> Option<Vec<u32>> {
     entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Whether [`interrupt_others_when_woken`] may be used: not if the user chose how the process is scheduled (`chrt`), and
+/// not with `GORT_SYSMON=eager`. The call is made once, without effect: where a filter of system calls ends the process for
+/// it, that happens at the start, not under load.
+pub(crate) fn may_choose_manners() -> bool {
+    // SAFETY: no preconditions.
+    let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+    let eager = std::env::var_os("GORT_SYSMON").is_some_and(|value| value == "eager");
+    ordinary && !eager && interrupt_others_when_woken(true)
+}
+
 /// Whether the calling thread, when it wakes up, may take the CPU from a thread that runs. Otherwise it waits until one is
-/// free or somebody's time is over. Where the kernel refuses, it goes on as before.
-pub(crate) fn interrupt_others_when_woken(yes: bool) {
+/// free or somebody's time is over. False: the kernel refused.
+pub(crate) fn interrupt_others_when_woken(yes: bool) -> bool {
     let policy = if yes { libc::SCHED_OTHER } else { libc::SCHED_BATCH };
     // SAFETY: a valid argument; all zeroes is one.
     unsafe {
         let parameters: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(0, policy, &raw const parameters);
+        libc::sched_setscheduler(0, policy, &raw const parameters) == 0
     }
 }
 
