@@ -125,7 +125,7 @@ struct Seen {
 }
 
 struct Sysmon {
-    seen: Box<[Seen; MAX_PROCS]>,
+    seen: Box<[Seen]>,
     pause: u64,
     /// Goroutines waited at one of so many looks from now backwards.
     waited: u32,
@@ -148,7 +148,7 @@ pub(crate) fn run() {
     let _stack = signal::prepare_thread();
     deadlock::register_own_thread(0);
     let mut sysmon = Sysmon {
-        seen: Box::new([Seen::default(); MAX_PROCS]),
+        seen: vec![Seen::default(); MAX_PROCS].into(),
         pause: PAUSE,
         waited: 0,
         some_brisk: false,
