@@ -6,7 +6,7 @@
 mod common;
 
 use std::io::Read;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -546,6 +546,14 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
         });
     }
     let mut command = child("sigquit_prints_all_goroutines_and_exits_with_2", "quit");
+    // A shell's background jobs ignore it, and so would the child.
+    // SAFETY: only a system call.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = process.stdout.take().unwrap();
     let mut seen = Vec::new();
