@@ -1,5 +1,5 @@
-//! A small HTTP service: handlers are plain functions that may compute or block, each connection has a goroutine, and
-//! the end is an orderly one.
+//! A small HTTP service: handlers are plain functions that may compute or block, goroutines call them, and the end is an
+//! orderly one.
 //!
 //! `cargo run --features http --example http_service [address]`, then `curl localhost:8080/primes/100000`. Enter (or the
 //! end of its input) stops it: requests that are under way are answered first.

@@ -103,6 +103,15 @@ impl Client {
     }
 }
 
+/// Panics where the connection itself is polled.
+struct Bursts;
+
+impl Read for Bursts {
+    fn read(&mut self, _buf: &mut [u8]) -> io::Result<usize> {
+        panic!("in a reader");
+    }
+}
+
 fn echo(request: Request) -> io::Result<Response> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     match path.as_str() {
@@ -127,6 +136,7 @@ fn echo(request: Request) -> io::Result<Response> {
             out.write_all(&[b'x'; 100_000])?;
             panic!("in a writer");
         }))),
+        "/burst" => Ok(Response::new(Body::from_reader(Bursts))),
         _ => Ok(Response::new(format!("{method} {path}").into())),
     }
 }
@@ -193,9 +203,26 @@ fn a_panic_is_a_500_and_the_server_lives() {
         assert_eq!(client.get("/fine").status, 200);
     }
     // A body that fails is cut off.
-    client.send("GET /break HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(client.answer().is_err());
-    assert_eq!(running.connect().get("/fine").status, 200);
+    for path in ["/break", "/burst"] {
+        let mut client = running.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n"));
+        assert!(client.answer().is_err());
+        assert_eq!(running.connect().get("/fine").status, 200);
+    }
+    running.stop();
+}
+
+#[test]
+fn a_client_that_will_say_no_more_gets_its_answer() {
+    let running = start(Server::new(), echo);
+    for body in [10, 1_000_000] {
+        let mut client = running.connect();
+        client.send(format!("POST /sum HTTP/1.1\r\nhost: x\r\ncontent-length: {body}\r\n\r\n"));
+        client.send(vec![1; body]);
+        client.0.get_ref().shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.answer().unwrap().body, body.to_string().into_bytes());
+        assert!(client.answer().is_err(), "then the connection ends");
+    }
     running.stop();
 }
 
@@ -335,8 +362,8 @@ fn quiet_connections_need_no_goroutine() {
     gort::scope(|s| {
         for (number, mut client) in clients.into_iter().enumerate() {
             s.spawn(move || {
-                for round in 0..5 {
-                    gort::sleep(Duration::from_millis(45 + ((number + round) % 10) as u64));
+                for round in 0..3 {
+                    gort::sleep(Duration::from_millis(245 + ((number + round) % 10) as u64));
                     assert_eq!(client.get("/y").body, b"GET /y");
                 }
             });

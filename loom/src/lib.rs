@@ -19,5 +19,7 @@ mod parkword;
 mod runq;
 #[path = "../../src/sched/sleep.rs"]
 mod sleep;
+#[path = "../../src/future/taskword.rs"]
+mod taskword;
 
 pub mod models;

@@ -42,6 +42,9 @@ run! {
         what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it
         what_a_brisk_p_keeps_is_seen_when_it_is_slow
         work_on_its_way_from_the_global_queue_is_seen;
+    task:
+        a_late_call_does_no_harm
+        every_call_is_followed_by_a_poll;
 }
 
 #[test]

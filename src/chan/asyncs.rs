@@ -29,6 +29,7 @@ use crate::future::poller::Polled;
 use crate::future::{Sleep, sleep_until};
 use crate::sched::visit::Inside;
 use crate::sched::waiter::{FIRST_FREE_CLAIM, Hook, UNCLAIMED, Wait, Waiter};
+use crate::timer::Fire;
 
 /// The claim of a future that takes its node back.
 const TAKEN_BACK: usize = FIRST_FREE_CLAIM + 1;
@@ -55,7 +56,7 @@ impl<T> Record<T> {
             // SAFETY: only an address is computed.
             let wait = unsafe { &raw const (*this).wait };
             Record {
-                hook: Hook { ready: told::<T> },
+                hook: Hook { ready: told::<T>, fire: never_told },
                 wait: Wait::of(waiter),
                 done: AtomicBool::new(false),
                 node: UnsafeCell::new(Node::with(wait, waiter, FIRST_FREE_CLAIM, ptr::null_mut())),
@@ -128,6 +129,11 @@ unsafe fn told<T>(hook: *const Hook) {
     if let Some(polled) = polled {
         polled.waiter().ready();
     }
+}
+
+/// Waits at a channel end where somebody uses it, never inside the runtime.
+unsafe fn never_told(_hook: *const Hook) -> Fire {
+    unreachable!("no timer ends a wait at a channel")
 }
 
 /// A future's wait at one end of a channel.

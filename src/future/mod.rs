@@ -21,10 +21,25 @@
 //! Libraries that need Tokio's own runtime: see `tokio` (feature `tokio`).
 
 mod block_on;
+#[cfg(feature = "http")]
+pub(crate) mod crew;
 pub(crate) mod poller;
 mod sleep;
+#[cfg(feature = "http")]
+mod taskword;
 #[cfg(feature = "tokio")]
 mod tokio;
+
+/// Without `http` there is none.
+#[cfg(not(feature = "http"))]
+pub(crate) mod crew {
+    pub(crate) const fn idle() -> usize {
+        0
+    }
+    pub(crate) const fn has_tasks() -> bool {
+        false
+    }
+}
 
 use std::future::Future;
 

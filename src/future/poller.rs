@@ -25,6 +25,13 @@ pub(super) fn waker(waiter: Waiter) -> Waker {
     unsafe { Waker::new(data, &VTABLE) }
 }
 
+/// The waker of something that is polled by others when it is readied.
+#[cfg(feature = "http")]
+pub(super) fn waker_of(hook: Waiter) -> Waker {
+    // SAFETY: as its maker promised, the Waiter may be readied by anybody, at any time and any number of times.
+    unsafe { Waker::new(hook.to_word() as *const (), &VTABLE) }
+}
+
 /// A place for one who polls: its Waiter, and its waker to compare with.
 pub(crate) struct Polled {
     waiter: Waiter,

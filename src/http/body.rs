@@ -1,7 +1,7 @@
 //! Bodies of requests and responses.
 //!
 //! The body of a request that is long, or of unknown length, comes from hyper while the handler reads it: then the handler
-//! runs in a goroutine beside that of the connection, which goes on polling hyper. All other bodies are there as bytes.
+//! runs in a goroutine of its own, while others go on polling hyper. All other bodies are there as bytes.
 
 use std::any::Any;
 use std::fmt;
@@ -72,7 +72,7 @@ impl Body {
         Body(Kind::Empty)
     }
 
-    /// A response that is read from `reader` as it is sent, by the goroutine of the connection.
+    /// A response that is read from `reader` as it is sent, by the goroutine that polls the connection.
     pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
         Body(Kind::Reader(Box::new(reader)))
     }
@@ -100,7 +100,7 @@ impl Body {
     }
 
     /// A response to a request whose body is still coming may be read from that, which only works while the connection is
-    /// polled: not by the connection's own goroutine.
+    /// polled: not by the goroutine that polls it.
     pub(super) fn read_elsewhere(self) -> Body {
         match self.0 {
             Kind::Reader(mut reader) => Body::from_writer(move |out| io::copy(&mut reader, out).map(drop)),
@@ -212,7 +212,7 @@ impl Read for Chain {
     }
 }
 
-/// For hyper, as the body of a response: polled by the goroutine of the connection, which may block.
+/// For hyper, as the body of a response: polled with the connection, by a goroutine, which may block.
 impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = io::Error;

@@ -1,4 +1,4 @@
-//! One connection: hyper's state machine, polled by the goroutine that also calls the handler.
+//! One connection: hyper's state machine, polled by a goroutine of the crew, which also calls the handler.
 //!
 //! The handler is called inside the poll whenever it cannot need the connection meanwhile: when the request has no body, or
 //! one that is short enough to be collected before. A long body has to be received while the handler reads it: then the
@@ -7,7 +7,7 @@
 //! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
 //! the earliest time at which that may be too long, makes it look.
 //!
-//! A connection whose client is quiet comes back, to go to sleep (`asleep.rs`).
+//! A connection whose client has been quiet for a while sleeps: nothing is kept for it but the socket.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -15,7 +15,6 @@ use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
@@ -28,8 +27,9 @@ use hyper::service::service_fn;
 use super::body::{Body, Upload};
 use super::handler::{Handler, IntoResponse};
 use super::{Request, Response, StatusCode};
+use crate::chan::RecvFuture;
 use crate::context::Context;
-use crate::future::{Sleep, block_on, sleep_until};
+use crate::future::sleep_until;
 use crate::hyper::Stream;
 use crate::net::TcpStream;
 use crate::time::clock;
@@ -53,13 +53,18 @@ const SHORT: u64 = 64 << 10;
 struct State {
     /// Requests that are being answered: 0 or 1, but a response's end may come after the next one's begin.
     busy: Cell<u32>,
-    /// When the last one was answered.
+    /// When the last one was answered; set after the poll that did it, for which one look at the clock has to do.
     idle_since: Cell<Instant>,
+    answered: Cell<bool>,
     /// When the client stopped taking what we write.
     blocked_since: Cell<Option<Instant>>,
     /// The last request was read to its end, and nothing since: hyper holds nothing that the next one needs.
     between_requests: Cell<bool>,
 }
+
+// SAFETY: all that knows it (the transport, the service, responses' bodies) is part of the connection, which is polled by
+// one at a time.
+unsafe impl Sync for State {}
 
 impl State {
     /// When the wait will have been too long, and no moment earlier.
@@ -79,17 +84,39 @@ impl State {
     }
 }
 
-/// So long after its last answer a connection goes to sleep. What it has until then, buffers of 16 kB and some pages of
-/// stack, is soon used for others; and to begin anew costs some microseconds.
-const QUIET: Duration = Duration::from_millis(50);
+/// So long after its last answer a connection goes to sleep. What it has until then, buffers of 16 kB, is soon used for
+/// others; and to begin anew costs some microseconds.
+const QUIET: Duration = Duration::from_millis(250);
+
+/// The end of the server, as a connection hears of it.
+struct Ending<'a> {
+    ctx: &'a Context,
+    told: RecvFuture<'a, ()>,
+    listens: bool,
+}
+
+impl Ending<'_> {
+    fn new(ctx: &Context) -> Ending<'_> {
+        Ending { ctx, told: ctx.done().recv_async(), listens: false }
+    }
+
+    /// Whether it has come. If not, the connection will be polled then: always with the same waker.
+    fn poll(&mut self, context: &mut TaskContext<'_>) -> bool {
+        if self.listens && self.ctx.err().is_none() {
+            return false; // without a look at memory that is in nobody's cache
+        }
+        self.listens = true;
+        Pin::new(&mut self.told).poll(context).is_ready()
+    }
+}
 
 /// A connection between two requests.
 pub(super) struct Quiet {
-    pub(super) stream: Stream<TcpStream>,
+    stream: Stream<TcpStream>,
     /// Since its last answer, or its beginning.
     since: Instant,
     /// When its client's time is over.
-    pub(super) deadline: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
 impl Quiet {
@@ -98,24 +125,40 @@ impl Quiet {
         let _only_slower = stream.set_nodelay(true);
         Quiet { stream: Stream::new(stream), since: clock::now(), deadline: None }
     }
+
+    /// Sleeps until the client speaks. False: the connection is over, because its client's time is, or the server ends.
+    pub(super) async fn sleep(&mut self, ctx: &Context) -> bool {
+        let mut ending = Ending::new(ctx);
+        let mut over = pin!(self.deadline.map(sleep_until));
+        poll_fn(|context| {
+            let late = over.as_mut().as_pin_mut().is_some_and(|over| over.poll(context).is_ready());
+            if late || ending.poll(context) {
+                return Poll::Ready(false);
+            }
+            self.stream.poll_readable(context).map(|()| true)
+        })
+        .await
+    }
 }
 
 /// Serves a connection to its end, or until its client is quiet: then it comes back.
-pub(super) fn run<H: Handler>(
+pub(super) async fn run<H: Handler>(
     quiet: Quiet,
     handler: &Arc<H>,
     limits: &Limits,
-    ending: &Context,
+    ctx: &Context,
 ) -> Option<Quiet> {
-    let state = Rc::new(State {
+    let mut ending = Ending::new(ctx);
+    let state = Arc::new(State {
         busy: Cell::new(0),
         idle_since: Cell::new(quiet.since),
+        answered: Cell::new(false),
         blocked_since: Cell::new(None),
         between_requests: Cell::new(true),
     });
     let mut transport = Transport { stream: quiet.stream, unread: Bytes::new(), state: state.clone() };
     loop {
-        transport = serve(transport, handler, &state, limits, ending)?;
+        transport = serve(transport, handler, &state, limits, &mut ending).await?;
         if transport.unread.is_empty() {
             // Anew: nobody waits for it now.
             let stream = Stream::new(transport.stream.into_inner());
@@ -125,13 +168,12 @@ pub(super) fn run<H: Handler>(
 }
 
 /// As [`run`], but what was read of the next request comes back, too.
-#[inline(never)]
-fn serve<H: Handler>(
+async fn serve<H: Handler>(
     transport: Transport,
     handler: &Arc<H>,
-    state: &Rc<State>,
+    state: &Arc<State>,
     limits: &Limits,
-    ending: &Context,
+    ending: &mut Ending<'_>,
 ) -> Option<Transport> {
     let service = service_fn(|request| {
         let (handler, state) = (handler.clone(), state.clone());
@@ -145,20 +187,26 @@ fn serve<H: Handler>(
         .keep_alive(limits.keep_alive)
         .max_buf_size(limits.max_head)
         .header_read_timeout(None)
+        // Else hyper, before it calls the handler, looks whether the client has gone: that costs a buffer, and nobody would stop.
+        .half_close(true)
         .serve_connection(transport, service);
-    let mut end = pin!(ending.done().recv_async());
     let mut ends_at: Option<Instant> = None;
-    let mut alarm: Option<Pin<Box<Sleep>>> = None;
     let began = clock::now();
-    let sleeps = block_on(poll_fn(|context| {
-        let now = clock::now();
-        if ends_at.is_none() && end.as_mut().poll(context).is_ready() {
+    let mut alarm = pin!(sleep_until(began));
+    let mut alarm_at = None;
+    let sleeps = poll_fn(|context| {
+        if ends_at.is_none() && ending.poll(context) {
             Pin::new(&mut connection).graceful_shutdown();
+            let now = clock::now();
             ends_at = Some(now.checked_add(limits.shutdown_timeout).unwrap_or(now));
         }
         if Pin::new(&mut connection).poll(context).is_ready() {
             // Errors are the client's affair: it broke off, or did not speak HTTP and was told so.
             return Poll::Ready(false);
+        }
+        let mut now = clock::now();
+        if state.answered.take() {
+            state.idle_since.set(now);
         }
         loop {
             let over = state.deadline(limits).into_iter().chain(ends_at).min();
@@ -170,19 +218,19 @@ fn serve<H: Handler>(
                 return Poll::Ready(true);
             }
             let Some(next) = over.into_iter().chain(quiet).min() else { return Poll::Pending };
-            match &alarm {
-                // It will make us look in time. (It may be polled with another waker only after it has fired.)
-                Some(alarm) if alarm.deadline().is_some_and(|at| at <= next && at > now) => {
-                    return Poll::Pending;
-                }
-                _ => {
-                    if alarm.insert(Box::pin(sleep_until(next))).as_mut().poll(context).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
+            if alarm_at.is_some_and(|at| at <= next && at > now) {
+                return Poll::Pending; // it will make us look in time
             }
+            alarm_at = Some(next);
+            alarm.as_mut().reset(next);
+            if alarm.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            // Its time came meanwhile.
+            (alarm_at, now) = (None, clock::now());
         }
-    }));
+    })
+    .await;
     if !sleeps {
         return None;
     }
@@ -244,10 +292,10 @@ async fn collect(mut upload: Upload) -> io::Result<Bytes> {
 }
 
 /// A request is being answered.
-struct Busy(Rc<State>);
+struct Busy(Arc<State>);
 
 impl Busy {
-    fn new(state: Rc<State>) -> Busy {
+    fn new(state: Arc<State>) -> Busy {
         state.busy.set(state.busy.get() + 1);
         Busy(state)
     }
@@ -256,8 +304,7 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.busy.set(self.0.busy.get() - 1);
-        // Not the time at which the poll began: the handler may have taken long.
-        self.0.idle_since.set(clock::now());
+        self.0.answered.set(true);
     }
 }
 
@@ -292,7 +339,7 @@ struct Transport {
     stream: Stream<TcpStream>,
     /// What was read before the connection was put to sleep.
     unread: Bytes,
-    state: Rc<State>,
+    state: Arc<State>,
 }
 
 impl Transport {

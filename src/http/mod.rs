@@ -1,10 +1,14 @@
 //! An HTTP/1 server for plain, blocking handlers (feature `http`), over hyper.
 //!
-//! Each connection has a goroutine. It polls hyper's connection and calls the handler itself: there is no hand-over
+//! A request is answered by a goroutine, which polls hyper's connection and calls the handler itself: there is no hand-over
 //! between the two, and a handler that blocks keeps only its own connection waiting. Bodies are read and written with
-//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection whose client has been quiet for a moment gives its
-//! goroutine and its buffers up until the client speaks again: thousands of idle ones cost little more than their sockets. So
-//! thread-locals of a handler may be new at any request.
+//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection that waits for its client needs no goroutine, and soon no
+//! buffers: thousands of idle ones cost little more than their sockets. The goroutines are as few as are at work at a time,
+//! and take the next request of any connection, as the threads of a pool would: a handler's thread-locals may have been
+//! used for others before.
+//!
+//! A client that ends its side of the connection after a request is answered. One that has gone altogether is noticed when
+//! something is written to it, or when the answer is complete.
 //!
 //! ```
 //! use gort::http::{Request, Server};
@@ -29,7 +33,6 @@
 //! .unwrap();
 //! ```
 
-mod asleep;
 mod body;
 mod connection;
 mod handler;

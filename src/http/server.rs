@@ -2,14 +2,14 @@
 
 use std::io;
 use std::net::ToSocketAddrs;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::asleep::Dormitory;
 use super::connection::{self, Limits, Quiet};
 use super::handler::Handler;
 use crate::context::Context;
+use crate::future::crew;
 use crate::net::TcpListener;
 use crate::sync::{Semaphore, WaitGroup};
 use crate::sys::mem;
@@ -124,7 +124,9 @@ impl Server {
     /// `TimedOut` if some requests had to be cut off, and errors of the listener.
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
         let listener = Arc::new(listener);
-        let open = Open::new(handler, self, ctx);
+        // The connections end with the context, or because there is no listener any more.
+        let (ending, end) = ctx.with_cancel();
+        let open = Open::new(handler, self, ending);
         let closing = listener.clone();
         let at_end = ctx.after_func(move || closing.close());
         let result = loop {
@@ -135,16 +137,16 @@ impl Server {
             open.running.add(1);
             let connection = Connection(open.clone());
             match listener.accept() {
-                Ok((stream, _)) => attend(connection, Quiet::new(stream)),
+                Ok((stream, _)) => connection.attend(Quiet::new(stream)),
                 Err(_) if ctx.err().is_some() => break Ok(()),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => break Err(error),
             }
         };
+        end.cancel();
         at_end.stop();
         drop(listener);
         open.trimmer.stop();
-        open.dormitory.close();
         if open.running.wait_for(self.limits.shutdown_timeout) {
             return result;
         }
@@ -161,7 +163,6 @@ pub(super) struct Open<H: Handler> {
     /// How many more may be accepted.
     places: Semaphore,
     running: WaitGroup,
-    pub(super) dormitory: Dormitory<H>,
     /// How many went to sleep so far.
     slept: AtomicUsize,
     /// Gives the memory that they left back to the system.
@@ -174,54 +175,45 @@ const MANY: usize = 64;
 const SOON: Duration = Duration::from_secs(1);
 
 impl<H: Handler> Open<H> {
-    fn new(handler: H, server: &Server, ctx: &Context) -> Arc<Open<H>> {
-        Arc::new_cyclic(|open: &Weak<Open<H>>| {
-            let (open, pause) = (open.clone(), server.limits.head_timeout / 64);
-            let reap = move || {
-                if let Some(open) = open.upgrade() {
-                    open.dormitory.reap(pause);
-                }
-            };
-            Open {
-                handler: Arc::new(handler),
-                limits: server.limits.clone(),
-                ctx: ctx.clone(),
-                places: Semaphore::new(server.max_connections),
-                running: WaitGroup::new(),
-                dormitory: Dormitory::new(reap),
-                slept: AtomicUsize::new(0),
-                // The allocator keeps what was freed between pieces that are in use, page by page.
-                trimmer: after_func(Duration::MAX, || crate::blocking(mem::trim_heap)),
-            }
+    fn new(handler: H, server: &Server, ctx: Context) -> Arc<Open<H>> {
+        Arc::new(Open {
+            handler: Arc::new(handler),
+            limits: server.limits.clone(),
+            ctx,
+            places: Semaphore::new(server.max_connections),
+            running: WaitGroup::new(),
+            slept: AtomicUsize::new(0),
+            // The allocator keeps what was freed between pieces that are in use, page by page.
+            trimmer: after_func(Duration::MAX, || crate::blocking(mem::trim_heap)),
         })
     }
 }
 
 /// One of the connections that are open, awake or not.
-pub(super) struct Connection<H: Handler>(Arc<Open<H>>);
+struct Connection<H: Handler>(Arc<Open<H>>);
 
 impl<H: Handler> Connection<H> {
-    pub(super) fn open(&self) -> &Arc<Open<H>> {
-        &self.0
+    /// Serves it, until it ends or its client is quiet. Without memory it is closed; the others go on.
+    fn attend(self, quiet: Quiet) {
+        let _served = crew::spawn(async move {
+            let open = &self.0;
+            let quiet = connection::run(quiet, &open.handler, &open.limits, &open.ctx).await;
+            if let Some(quiet) = quiet {
+                if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
+                    open.trimmer.reset(SOON);
+                }
+                self.sleep(quiet);
+            }
+        });
     }
 
-    /// Serves it until it ends or falls asleep.
-    fn serve(self, mut quiet: Quiet) {
-        let mut own = self;
-        loop {
-            let open = &own.0;
-            match connection::run(quiet, &open.handler, &open.limits, &open.ctx) {
-                Some(now_quiet) => quiet = now_quiet,
-                None => return,
+    /// Waits for its client to speak. Another task, for it is much smaller.
+    fn sleep(self, mut quiet: Quiet) {
+        let _sleeps = crew::spawn(async move {
+            if quiet.sleep(&self.0.ctx).await {
+                self.attend(quiet);
             }
-            if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
-                open.trimmer.reset(SOON);
-            }
-            match Dormitory::sleep(own, quiet) {
-                Some(awake) => (own, quiet) = awake,
-                None => return,
-            }
-        }
+        });
     }
 }
 
@@ -230,11 +222,6 @@ impl<H: Handler> Drop for Connection<H> {
         self.0.places.add_permits(1);
         self.0.running.done();
     }
-}
-
-/// Gives a connection a goroutine. Without memory for one more it is closed; the others go on.
-pub(super) fn attend<H: Handler>(connection: Connection<H>, quiet: Quiet) {
-    let _started = crate::Builder::new().spawn(move || connection.serve(quiet));
 }
 
 /// The next one may well be accepted.

@@ -92,7 +92,7 @@ impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
         // SAFETY: nothing is uninitialised that was not.
         let target = unsafe { buf.as_mut() };
         let poll = this.stream.io().poll_read_stream(&mut this.polls, context, wanted, |inner| {
-            fd::read_uninit(inner.as_fd(), target)
+            fd::recv_uninit(inner.as_fd(), target)
         });
         poll.map_ok(|length| {
             // SAFETY: so many bytes were read.
@@ -131,11 +131,28 @@ where
         context: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let mut room = [0; SMALL];
+        if let Some(together) = join(bufs, &mut room) {
+            return self.poll_write(context, together);
+        }
         let this = &mut *self;
         this.stream
             .io()
             .poll(&mut this.polls, Direction::Write, context, |mut inner| inner.write_vectored(bufs))
     }
+}
+
+/// What is not longer than this is written in one piece: the kernel takes that with less ado than a list of pieces.
+const SMALL: usize = 512;
+
+/// Copies the pieces into `room`, if they fit.
+fn join<'a>(pieces: &[IoSlice<'_>], room: &'a mut [u8; SMALL]) -> Option<&'a [u8]> {
+    let mut length = 0;
+    for piece in pieces {
+        room.get_mut(length..length + piece.len())?.copy_from_slice(piece);
+        length += piece.len();
+    }
+    Some(&room[..length])
 }
 
 impl<S: AsyncStream + fmt::Debug> fmt::Debug for Stream<S> {

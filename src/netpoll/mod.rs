@@ -13,6 +13,7 @@ mod word;
 mod word_tests;
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
@@ -84,7 +85,7 @@ pub(crate) fn wait(timeout_nanos: Option<u64>, ready: &GList) {
         }
         return;
     }
-    let mut events = [epoll::NO_EVENT; BATCH];
+    let mut events = [const { MaybeUninit::uninit() }; BATCH];
     let events = epoll::wait(instance, &mut events, timeout_nanos);
     let version = POLLS.fetch_add(1, Ordering::Relaxed) + 1;
     LAST_POLL.store(nanotime(), Ordering::Relaxed);

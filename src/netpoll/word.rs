@@ -3,7 +3,7 @@
 //! | state      | low bits | meaning                                                                 |
 //! |------------|----------|-------------------------------------------------------------------------|
 //! | NIL        | all 0    | nothing is known, nobody waits                                          |
-//! | WAITING(w) | 00 or 01 | `w` waits (the number of a goroutine's or a foreign thread's Waiter)    |
+//! | WAITING(w) | 00 or 01 | `w` waits (the number of its Waiter)                                    |
 //! | READY(v)   | 10       | an edge came, in the poll of number `v`; bit 2: it told of more than data |
 //! | CLOSED     | 11       | for good, until `reset`                                                 |
 //!

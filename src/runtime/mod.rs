@@ -7,6 +7,7 @@ mod platform;
 mod processors;
 mod stats;
 
+use crate::future::crew;
 use crate::sched::{boot, locked, p, procs, spawn};
 use crate::timer::service_goroutines;
 
@@ -41,7 +42,7 @@ pub fn set_max_procs(n: usize) -> usize {
     procs::set(n)
 }
 
-/// How many goroutines exist now: spawned and not yet ended.
+/// How many goroutines exist now: spawned and not yet ended. Those of the runtime that have nothing to do are not counted.
 ///
 /// ```
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
@@ -50,7 +51,7 @@ pub fn num_goroutines() -> usize {
     let (created, ended) = p::all().fold((spawn::created_outside(), 0), |(created, ended), p| {
         (created + p.stats.created.get(), ended + p.stats.ended.get())
     });
-    (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines())
+    (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines() + crew::idle())
 }
 
 /// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else runs on

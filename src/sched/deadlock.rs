@@ -2,7 +2,8 @@
 //!
 //! It is a deadlock when
 //! 1. some thread outside of gort (main) waits for something of gort's, without a deadline;
-//! 2. every goroutine is parked, none of them sleeping or waiting for I/O or a future, and there is no timer;
+//! 2. every goroutine is parked, none of them sleeping or waiting for I/O or a future, and there is no timer and no
+//!    connection of `gort::http`;
 //! 3. every thread of the process is gort's own (an M, sysmon, the steward) or waits as in 1;
 //! 4. the program has no signal handler of its own, which could do anything.
 //!
@@ -27,6 +28,7 @@ use super::global::{PROCS, SLEEP};
 use super::reason::WaitReason;
 use super::status::Status;
 use super::{find, foreign, m, p, procs, steward, sysmon};
+use crate::future::crew;
 use crate::netpoll;
 use crate::runtime::{Dump, OnDeadlock};
 use crate::stack::slab;
@@ -119,7 +121,12 @@ fn activity() -> (u64, u64) {
 
 fn all_parked() -> bool {
     let idle = SLEEP.idle() >= PROCS.load(Ordering::SeqCst) && !procs::some_leave();
-    if !idle || SLEEP.spinning() != 0 || find::work_anywhere() || timer::earliest() != NEVER {
+    if !idle
+        || SLEEP.spinning() != 0
+        || find::work_anywhere()
+        || timer::earliest() != NEVER
+        || crew::has_tasks()
+    {
         return false;
     }
     slab::all_g(|g| {

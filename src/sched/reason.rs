@@ -25,6 +25,7 @@ pub(crate) enum WaitReason {
     IoRead,
     IoWrite,
     TimerService,
+    Crew,
     Bubble,
 }
 
@@ -53,6 +54,7 @@ impl WaitReason {
             WaitReason::IoRead => "IO wait (read)",
             WaitReason::IoWrite => "IO wait (write)",
             WaitReason::TimerService => "timer goroutine (idle)",
+            WaitReason::Crew => "future goroutine (idle)",
             WaitReason::Bubble => "bubble wait",
         }
     }
@@ -81,6 +83,7 @@ impl WaitReason {
             WaitReason::IoRead,
             WaitReason::IoWrite,
             WaitReason::TimerService,
+            WaitReason::Crew,
             WaitReason::Bubble,
         ];
         ALL[usize::from(value)]

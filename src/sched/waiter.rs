@@ -32,7 +32,7 @@ use crate::timer::{Deferred, deferred};
 /// | NOTE   | the record of a foreign thread                                                              |
 /// | FUTURE | (with or without NOTE) as above, but it polls futures: see `futureword.rs`                  |
 /// | CODE   | a `Deferred`, with a strong count: its code is run, which wakes somebody gort does not know |
-/// | HOOK   | a [`Hook`], whose function is called: for waits that end outside of the runtime             |
+/// | HOOK   | a [`Hook`], whose functions are called                                                       |
 ///
 /// Bit 1 stays free, for the words of the poller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,8 +54,10 @@ const _: () = assert!(
 /// The beginning of something that does more than to run when it is readied. The alignment is that of the tags.
 #[repr(C, align(32))]
 pub(crate) struct Hook {
-    /// Gets the Hook's address.
+    /// [`Waiter::ready`]. Gets the Hook's address.
     pub(crate) ready: unsafe fn(*const Hook),
+    /// [`Waiter::ready_from_timer`].
+    pub(crate) fire: unsafe fn(*const Hook) -> Fire,
 }
 
 impl Waiter {
@@ -84,10 +86,10 @@ impl Waiter {
         Waiter(Arc::into_raw(code) as usize | CODE)
     }
 
-    /// Calls the function of a Hook.
+    /// Calls the functions of a Hook.
     ///
     /// # Safety
-    /// The Hook is there until then. The Waiter is published only where waits end outside of the runtime.
+    /// The Hook is there until then.
     pub(crate) unsafe fn from_hook(hook: *const Hook) -> Waiter {
         Waiter(hook as usize | HOOK)
     }
@@ -142,7 +144,7 @@ impl Waiter {
         (self.0 & TAGS == 0).then(|| self.g())
     }
 
-    /// Without NOTE and CODE.
+    /// Without NOTE, CODE and HOOK.
     #[inline]
     fn g(self) -> &'static G {
         // SAFETY: such a Waiter was made from a G, and Gs are never unmapped.
@@ -155,7 +157,7 @@ impl Waiter {
         unsafe { &(*self.pointer().cast::<Foreign>()).note }
     }
 
-    /// Where the futures of a goroutine or thread meet it. Without CODE.
+    /// Where the futures of a goroutine or thread meet it. Without CODE and HOOK.
     pub(crate) fn future(self) -> &'static FutureWord {
         if self.0 & NOTE == 0 {
             return &self.g().future;
@@ -179,6 +181,11 @@ impl Waiter {
 
     /// As [`ready`](Waiter::ready), for a timer that fires: the goroutine is handed to who runs the timers.
     pub(crate) fn ready_from_timer(self) -> Fire {
+        if self.0 & HOOK != 0 {
+            let hook = self.pointer().cast::<Hook>();
+            // SAFETY: the promise of `from_hook`.
+            return unsafe { ((*hook).fire)(hook) };
+        }
         if self.0 & CODE != 0 {
             // SAFETY: the count of `from_code` goes to the queue.
             return unsafe { deferred::fire(self.pointer(), 0) };

@@ -1,6 +1,7 @@
 //! epoll and eventfd, by raw system calls: they are used on g0, where no errno is wanted.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -82,7 +83,7 @@ fn control(epoll: i32, operation: i32, fd: BorrowedFd<'_>, event: &mut Event) ->
 
 /// Waits for events until one comes or the time is over; `None` waits for ever. Also returns, with nothing, when a
 /// signal arrives.
-pub(crate) fn wait(epoll: i32, events: &mut [Event], timeout_nanos: Option<u64>) -> &[Event] {
+pub(crate) fn wait(epoll: i32, events: &mut [MaybeUninit<Event>], timeout_nanos: Option<u64>) -> &[Event] {
     let result = match timeout_nanos {
         Some(nanos) if nanos != 0 && !NO_PWAIT2.load(Ordering::Relaxed) => {
             let spec = libc::timespec {
@@ -102,10 +103,11 @@ pub(crate) fn wait(epoll: i32, events: &mut [Event], timeout_nanos: Option<u64>)
         }
         None => wait_call(libc::SYS_epoll_pwait, epoll, events, -1i32 as usize),
     };
-    &events[..result.max(0) as usize]
+    // SAFETY: the kernel wrote so many.
+    unsafe { &*(&raw const events[..result.max(0) as usize] as *const [Event]) }
 }
 
-fn wait_call(number: libc::c_long, epoll: i32, events: &mut [Event], timeout: usize) -> isize {
+fn wait_call(number: libc::c_long, epoll: i32, events: &mut [MaybeUninit<Event>], timeout: usize) -> isize {
     // SAFETY: the kernel writes as many events as there is room for, and reads the timeout; no signal mask is given.
     unsafe { syscall6(number, epoll as usize, events.as_mut_ptr() as usize, events.len(), timeout, 0, 0) }
 }

@@ -1,7 +1,6 @@
 //! Flags and readiness of descriptors.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 fn check(result: i32) -> io::Result<i32> {
@@ -32,13 +31,17 @@ pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
 
 /// Reads what is there.
 pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: bytes may be anything.
-    read_uninit(fd, unsafe { &mut *(std::ptr::from_mut(buf) as *mut [MaybeUninit<u8>]) })
+    // SAFETY: the buffer is writable for its length.
+    count(unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) })
 }
 
-/// As [`read`]: as many bytes as it says are initialised then.
-pub(crate) fn read_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+/// Receives from a socket: as many bytes as it says are initialised then. (`read` would go through the file system first.)
+#[cfg(feature = "hyper")]
+pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
     // SAFETY: the buffer is writable for its length.
-    let count = unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+    count(unsafe { libc::recv(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len(), 0) })
+}
+
+fn count(result: isize) -> io::Result<usize> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }

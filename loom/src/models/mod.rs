@@ -4,6 +4,7 @@ pub mod join;
 pub mod park;
 pub mod runq;
 pub mod sleep;
+pub mod task;
 mod world;
 
 /// Checks every execution; with a bound, those with at most so many preemptions: for models whose whole space is

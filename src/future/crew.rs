@@ -1,0 +1,516 @@
+//! Futures that have no goroutine of their own: the crew's goroutines poll them, each whichever is ready.
+//!
+//! For servers: between two requests a connection needs no stack, and when the next one comes it is served on a stack, with
+//! thread-locals and an allocator's cache, that were in use a moment ago. A thousand connections with a goroutine each take
+//! turns in the CPU's cache instead. What is polled may block as any code in a goroutine: then others of the crew go on.
+//!
+//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see `taskword.rs` for its
+//! states. Ready ones are in a queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or started
+//! for the queue's sake, and has not looked at it yet: one at most), or at work.
+//!
+//! - C1. If the queue is not empty, somebody is coming: whoever fills it, or leaves something in it, sees to that.
+//! - C2. Somebody is idle or coming whenever the others are at work: whoever begins to poll, and may block, sees to that.
+//!   So a waker that is called where no goroutine can be started finds one that it can ready.
+//!
+//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to one who comes; and who comes takes at
+//! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the moment when somebody
+//! was chosen to come until it is told so, and from the list of idle ones to the park, one stays inside the runtime: whoever
+//! were preempted there would keep all others waiting.
+//!
+//! C2 fails while there is no memory for a goroutine. Then the queue waits for those at work, who look at it when they are
+//! done.
+//!
+//! One that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of the P's ring: so all
+//! goroutines have their turns, and none of the crew is taken for a hog because it served many. The idle ones are taken last
+//! in, first out: as few as possible are in use.
+
+use std::cell::{Cell, UnsafeCell};
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::pin::Pin;
+use std::ptr;
+use std::task::Context;
+
+use super::poller;
+use super::taskword::TaskWord;
+use crate::goroutine::spawn_in_bubble;
+use crate::sched::glist::GList;
+use crate::sched::lock::Lock;
+use crate::sched::reason::WaitReason;
+use crate::sched::visit::Inside;
+use crate::sched::waiter::{Hook, Waiter};
+use crate::sched::{boot, bubble, prefetch, section, wake};
+use crate::sys::clock::nanotime;
+use crate::timer::Fire;
+
+/// So long, in nanoseconds, one polls what is ready before it lets others run.
+const TURN: u64 = 150_000;
+/// So many idle ones are kept.
+const IDLE: usize = 64;
+
+/// So much of a future, in bytes, is fetched into the cache beforehand.
+const FETCHED: usize = 2048;
+
+type Polled = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A slot for a future, of one cache line.
+#[repr(C, align(64))]
+struct Task {
+    /// What its Waiter points to.
+    hook: Hook,
+    word: TaskWord,
+    /// The next in the queue, or in the list of free ones. Guarded by the crew's lock.
+    next: Cell<*const Task>,
+    /// Of who polls it (T2), and before it is assigned of who has the slot.
+    future: UnsafeCell<Option<Polled>>,
+}
+
+// SAFETY: as the fields say.
+unsafe impl Sync for Task {}
+
+/// One of the crew, on its stack while it is idle.
+struct Idle {
+    waiter: Waiter,
+    next: *const Idle,
+}
+
+struct Crew {
+    first: *const Task,
+    last: *const Task,
+    free: *const Task,
+    idle: *const Idle,
+    idle_count: usize,
+    /// All of the crew.
+    count: usize,
+    /// Slots in use.
+    tasks: usize,
+    coming: bool,
+}
+
+// SAFETY: tasks are never freed, and idle ones stay where they are until they are readied, out of the list.
+unsafe impl Send for Crew {}
+
+static CREW: Lock<Crew> = Lock::new(Crew {
+    first: ptr::null(),
+    last: ptr::null(),
+    free: ptr::null(),
+    idle: ptr::null(),
+    idle_count: 0,
+    count: 0,
+    tasks: 0,
+    coming: false,
+});
+
+/// Who is to come.
+enum Next {
+    Idle(Waiter),
+    /// Nobody is idle: one has to be started.
+    New,
+}
+
+impl Crew {
+    /// Adds a task that became ready. Who is to be readied for it.
+    #[must_use]
+    fn push(&mut self, task: &'static Task) -> Option<Waiter> {
+        task.next.set(ptr::null());
+        if self.first.is_null() {
+            self.first = task;
+        } else {
+            // SAFETY: never freed.
+            unsafe { (*self.last).next.set(task) };
+        }
+        self.last = task;
+        if self.coming { None } else { self.take_idle() }
+    }
+
+    fn pop(&mut self) -> Option<&'static Task> {
+        // SAFETY: never freed.
+        let task = unsafe { self.first.as_ref() }?;
+        self.first = task.next.get();
+        self.fetch_first();
+        Some(task)
+    }
+
+    /// Lets the cache fetch what the next poll will need, while the current one takes place.
+    fn fetch_first(&self) {
+        // SAFETY: never freed. In the queue, its future is nobody's but the queue's.
+        let Some((task, future)) = (unsafe { self.first.as_ref().map(|task| (task, &*task.future.get())) })
+        else {
+            return;
+        };
+        prefetch::head(task.next.get() as usize);
+        if let Some(future) = future {
+            let start = ptr::from_ref(&**future).cast::<u8>() as usize;
+            (0..size_of_val(&**future).min(FETCHED))
+                .step_by(64)
+                .for_each(|offset| prefetch::head(start + offset));
+        }
+    }
+
+    /// The one that was idle for the shortest time comes.
+    fn take_idle(&mut self) -> Option<Waiter> {
+        // SAFETY: in the list, hence parked.
+        let idle = unsafe { self.idle.as_ref() }?;
+        self.idle = idle.next;
+        self.idle_count -= 1;
+        self.coming = true;
+        Some(idle.waiter)
+    }
+
+    /// The caller is going to poll, which may take long: who has to come for C1 and C2.
+    fn next(&mut self) -> Option<Next> {
+        if self.coming || (self.first.is_null() && !self.idle.is_null()) {
+            return None;
+        }
+        Some(self.take_idle().map_or_else(
+            || {
+                self.expect_new();
+                Next::New
+            },
+            Next::Idle,
+        ))
+    }
+
+    /// The caller starts one.
+    fn expect_new(&mut self) {
+        self.coming = true;
+        self.count += 1;
+    }
+}
+
+/// Starts the one that is to come.
+fn start() -> io::Result<()> {
+    // In no bubble, whoever comes first.
+    spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
+        let mut crew = CREW.lock();
+        crew.coming = false;
+        crew.count -= 1;
+        // Others may have left the queue to it.
+        let other = if crew.first.is_null() { None } else { crew.take_idle() };
+        drop(crew);
+        if let Some(other) = other {
+            other.ready();
+        }
+    })
+}
+
+/// How many of the crew have nothing to do.
+pub(crate) fn idle() -> usize {
+    CREW.lock().idle_count
+}
+
+/// Whether there are tasks, which may wait for something that gort does not know.
+pub(crate) fn has_tasks() -> bool {
+    CREW.lock().tasks != 0
+}
+
+/// Lets the crew poll `future` to its end.
+///
+/// # Errors
+/// There is no memory for the first goroutine.
+pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    if bubble::number() != 0 {
+        // Its time is another one, and so are its goroutines.
+        return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
+    }
+    boot::ensure();
+    let task = slot();
+    // SAFETY: the slot is ours.
+    unsafe { *task.future.get() = Some(Box::pin(future)) };
+    task.word.assign();
+    queue(task);
+    let mut crew = CREW.lock();
+    if crew.count != 0 {
+        return Ok(());
+    }
+    crew.expect_new();
+    drop(crew);
+    start().or_else(|error| {
+        let crew = CREW.lock();
+        // SAFETY: there is nobody who could have taken it out of the queue, in which it stays, empty.
+        let future = if crew.count == 0 { unsafe { (*task.future.get()).take() } } else { None };
+        drop(crew);
+        future.map_or(Ok(()), |_| Err(error))
+    })
+}
+
+/// A free slot.
+fn slot() -> &'static Task {
+    let mut crew = CREW.lock();
+    crew.tasks += 1;
+    // SAFETY: never freed.
+    if let Some(task) = unsafe { crew.free.as_ref() } {
+        crew.free = task.next.get();
+        return task;
+    }
+    drop(crew);
+    Box::leak(Box::new(Task {
+        hook: Hook { ready, fire },
+        word: TaskWord::new(),
+        next: Cell::new(ptr::null()),
+        future: UnsafeCell::new(None),
+    }))
+}
+
+fn queue(task: &'static Task) {
+    let _inside = section::enter();
+    let next = CREW.lock_inside().push(task);
+    if let Some(waiter) = next {
+        waiter.ready();
+    }
+}
+
+/// The task's waker was called.
+///
+/// # Safety
+/// It is the hook of a task.
+unsafe fn ready(hook: *const Hook) {
+    // SAFETY: the hook is a task's first field, and tasks are never freed.
+    let task = unsafe { &*hook.cast::<Task>() };
+    if task.word.wake() {
+        queue(task);
+    }
+}
+
+/// As [`ready`], inside the runtime.
+///
+/// # Safety
+/// As there.
+unsafe fn fire(hook: *const Hook) -> Fire {
+    // SAFETY: as in `ready`.
+    let task = unsafe { &*hook.cast::<Task>() };
+    if !task.word.wake() {
+        return Fire::Nothing;
+    }
+    let next = CREW.lock_inside().push(task);
+    next.map_or(Fire::Nothing, Waiter::ready_from_timer)
+}
+
+/// A goroutine of the crew.
+fn work() {
+    loop {
+        CREW.lock().coming = false;
+        let end = nanotime() + TURN;
+        while let Some(task) = take() {
+            poll(task);
+            if nanotime() >= end || is_bound() {
+                break;
+            }
+        }
+        if !rest() {
+            return;
+        }
+    }
+}
+
+/// Whether what was polled has bound the goroutine to its thread and left it so.
+fn is_bound() -> bool {
+    section::current().is_some_and(|g| g.lock_count.get() != 0)
+}
+
+/// The next task. Somebody else comes, if need be.
+fn take() -> Option<&'static Task> {
+    let inside = section::enter()?;
+    let mut crew = CREW.lock_inside();
+    let task = crew.pop()?;
+    let next = crew.next();
+    drop(crew);
+    match next {
+        Some(Next::Idle(waiter)) => {
+            let list = GList::new();
+            waiter.goroutine().filter(|g| g.park.notify()).into_iter().for_each(|g| list.push_back(g));
+            wake::make_all_runnable_on(inside.p(), &list);
+        }
+        Some(Next::New) => {
+            drop(inside);
+            // Without memory it goes on alone: see above.
+            let _only_slower = start();
+        }
+        None => {}
+    }
+    Some(task)
+}
+
+/// Waits until it is called. False: it is not needed any more.
+fn rest() -> bool {
+    let visit = Inside::enter();
+    let mut crew = CREW.lock_inside();
+    if !crew.first.is_null() && !crew.coming {
+        // There was no memory for another one.
+        drop((crew, visit));
+        crate::yield_now();
+        return true;
+    }
+    if crew.idle_count == IDLE || is_bound() {
+        crew.count -= 1;
+        return false;
+    }
+    let own = Idle { waiter: Waiter::current(), next: crew.idle };
+    crew.idle = &raw const own;
+    crew.idle_count += 1;
+    drop(crew);
+    visit.park(WaitReason::Crew, ptr::from_ref(&CREW) as usize);
+    true
+}
+
+/// Runs what may panic: that has been reported then. What it panicked with is forgotten, for its drop might panic, too.
+fn end_alone<T>(f: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
+}
+
+fn poll(task: &'static Task) {
+    task.word.begin();
+    // SAFETY: the slot is never freed.
+    let waker = poller::waker_of(unsafe { Waiter::from_hook(&raw const task.hook) });
+    // SAFETY: T2.
+    let place = unsafe { &mut *task.future.get() };
+    let ended = place.as_mut().is_none_or(|future| {
+        end_alone(|| future.as_mut().poll(&mut Context::from_waker(&waker)))
+            .is_none_or(|poll| poll.is_ready())
+    });
+    if ended {
+        let future = place.take();
+        end_alone(|| drop(future));
+        task.word.end();
+        let mut crew = CREW.lock();
+        crew.tasks -= 1;
+        task.next.set(crew.free);
+        crew.free = task;
+    } else if task.word.pause() {
+        queue(task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::{Arc, Mutex};
+    use std::thread;
+
+    use super::*;
+    use crate::chan::{bounded, unbounded};
+    use crate::sync::WaitGroup;
+
+    fn start(group: &Arc<WaitGroup>, future: impl Future<Output = ()> + Send + 'static) {
+        group.add(1);
+        let group = group.clone();
+        spawn(async move {
+            future.await;
+            group.done();
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn who_blocks_in_a_poll_keeps_nobody_waiting() {
+        const BLOCKED: usize = 300;
+        let group = Arc::new(WaitGroup::new());
+        let (sender, receiver) = bounded(0);
+        for _ in 0..BLOCKED {
+            let receiver = receiver.clone();
+            start(&group, async move { assert_eq!(receiver.recv(), Ok(7)) });
+        }
+        start(&group, async move { (0..BLOCKED).for_each(|_| sender.send(7).unwrap()) });
+        group.wait();
+    }
+
+    #[test]
+    fn many_tasks_need_few_goroutines() {
+        const TASKS: usize = 2000;
+        let group = Arc::new(WaitGroup::new());
+        let seen = Arc::new(Mutex::new(HashSet::new()));
+        let senders: Vec<_> = (0..TASKS)
+            .map(|_| {
+                let (sender, receiver) = unbounded();
+                let seen = seen.clone();
+                start(&group, async move {
+                    while let Ok(()) = receiver.recv_async().await {
+                        seen.lock().unwrap().insert(thread::current().id());
+                    }
+                });
+                sender
+            })
+            .collect();
+        for _ in 0..10 {
+            senders.iter().for_each(|sender| sender.send(()).unwrap());
+        }
+        drop(senders);
+        group.wait();
+        let goroutines = seen.lock().unwrap().len();
+        assert!((1..TASKS / 4).contains(&goroutines), "{goroutines} goroutines polled {TASKS} tasks");
+    }
+
+    #[test]
+    fn threads_wake_tasks() {
+        let group = Arc::new(WaitGroup::new());
+        let (sender, receiver) = bounded(1);
+        start(&group, async move {
+            let mut sum = 0;
+            while let Ok(number) = receiver.recv_async().await {
+                sum += number;
+            }
+            assert_eq!(sum, 3 * (0..1000).sum::<u32>());
+        });
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..1000).for_each(|number| sender.send(number).unwrap()));
+            }
+        });
+        drop(sender);
+        group.wait();
+    }
+
+    #[test]
+    fn timers_wake_tasks() {
+        let group = Arc::new(WaitGroup::new());
+        for millis in 0..20 {
+            start(&group, async move {
+                for _ in 0..3 {
+                    crate::future::sleep(std::time::Duration::from_millis(millis)).await;
+                }
+            });
+        }
+        group.wait();
+    }
+
+    #[test]
+    fn who_stays_bound_to_its_thread_leaves() {
+        let group = Arc::new(WaitGroup::new());
+        for _ in 0..20 {
+            start(&group, async { crate::runtime::lock_os_thread() });
+        }
+        group.wait();
+        let (sender, receiver) = bounded(0);
+        for _ in 0..100 {
+            let sender = sender.clone();
+            start(
+                &group,
+                async move { sender.send(section::current().map(|g| g.lock_count.get())).unwrap() },
+            );
+            assert_eq!(receiver.recv(), Ok(Some(0)));
+        }
+        group.wait();
+    }
+
+    #[test]
+    fn a_panic_ends_its_task_only() {
+        struct Ends(Arc<WaitGroup>);
+        impl Drop for Ends {
+            fn drop(&mut self) {
+                self.0.done();
+            }
+        }
+        let group = Arc::new(WaitGroup::new());
+        for number in 0..20 {
+            group.add(1);
+            let ends = Ends(group.clone());
+            spawn(async move {
+                let _ends = ends;
+                assert_ne!(number % 2, 0, "an odd number, please");
+            })
+            .unwrap();
+        }
+        group.wait();
+    }
+}
