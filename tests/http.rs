@@ -408,10 +408,23 @@ fn no_more_connections_than_allowed() {
 }
 
 #[test]
+fn connections_end_with_their_listener() {
+    let _watchdog = Watchdog::start();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    // The second accept fails.
+    let server = Server::new().shutdown_timeout(Duration::MAX);
+    let error = server.serve_until(&Context::background(), listener, echo).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    assert_eq!(client.read(&mut [0]).unwrap(), 0, "it was closed");
+}
+
+#[test]
 fn an_orderly_end_answers_what_is_under_way() {
     let (entered_s, entered) = bounded(10);
     let (go_on, wait) = bounded::<()>(0);
-    let running = start(Server::new(), move |_: Request| {
+    let running = start(Server::new().shutdown_timeout(Duration::MAX), move |_: Request| {
         entered_s.send(()).unwrap();
         wait.recv().unwrap_err();
         "finished"

@@ -14,7 +14,7 @@
 //!
 //! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to one who comes; and who comes takes at
 //! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the moment when somebody
-//! was chosen to come until it is told so, and from the list of idle ones to the park, one stays inside the runtime: whoever
+//! was chosen to come until it is told so (unless it has to be started), and from the list of idle ones to the park, one stays inside the runtime: whoever
 //! were preempted there would keep all others waiting.
 //!
 //! C2 fails while there is no memory for a goroutine. Then the queue waits for those at work, who look at it when they are
@@ -30,6 +30,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 
 use super::poller;
@@ -41,6 +42,7 @@ use crate::sched::reason::WaitReason;
 use crate::sched::visit::Inside;
 use crate::sched::waiter::{Hook, Waiter};
 use crate::sched::{boot, bubble, prefetch, section, wake};
+use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
 use crate::timer::Fire;
 
@@ -81,8 +83,6 @@ struct Crew {
     free: *const Task,
     idle: *const Idle,
     idle_count: usize,
-    /// All of the crew.
-    count: usize,
     /// Slots in use.
     tasks: usize,
     coming: bool,
@@ -97,7 +97,6 @@ static CREW: Lock<Crew> = Lock::new(Crew {
     free: ptr::null(),
     idle: ptr::null(),
     idle_count: 0,
-    count: 0,
     tasks: 0,
     coming: false,
 });
@@ -163,19 +162,9 @@ impl Crew {
         if self.coming || (self.first.is_null() && !self.idle.is_null()) {
             return None;
         }
-        Some(self.take_idle().map_or_else(
-            || {
-                self.expect_new();
-                Next::New
-            },
-            Next::Idle,
-        ))
-    }
-
-    /// The caller starts one.
-    fn expect_new(&mut self) {
+        let idle = self.take_idle();
         self.coming = true;
-        self.count += 1;
+        Some(idle.map_or(Next::New, Next::Idle))
     }
 }
 
@@ -183,9 +172,9 @@ impl Crew {
 fn start() -> io::Result<()> {
     // In no bubble, whoever comes first.
     spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
-        let mut crew = CREW.lock();
+        let _inside = section::enter();
+        let mut crew = CREW.lock_inside();
         crew.coming = false;
-        crew.count -= 1;
         // Others may have left the queue to it.
         let other = if crew.first.is_null() { None } else { crew.take_idle() };
         drop(crew);
@@ -214,25 +203,37 @@ pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Re
         // Its time is another one, and so are its goroutines.
         return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
     }
-    boot::ensure();
+    start_first()?;
     let task = slot();
     // SAFETY: the slot is ours.
     unsafe { *task.future.get() = Some(Box::pin(future)) };
     task.word.assign();
     queue(task);
     let mut crew = CREW.lock();
-    if crew.count != 0 {
+    if !crew.first.is_null() && !crew.coming {
+        // There was no memory for one more.
+        crew.coming = true;
+        drop(crew);
+        let _those_at_work_will_look = start();
+    }
+    Ok(())
+}
+
+/// From then on there is always somebody.
+fn start_first() -> io::Result<()> {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    if STARTED.load(Ordering::Acquire) {
         return Ok(());
     }
-    crew.expect_new();
-    drop(crew);
-    start().or_else(|error| {
-        let crew = CREW.lock();
-        // SAFETY: there is nobody who could have taken it out of the queue, in which it stays, empty.
-        let future = if crew.count == 0 { unsafe { (*task.future.get()).take() } } else { None };
-        drop(crew);
-        future.map_or(Ok(()), |_| Err(error))
-    })
+    boot::ensure();
+    let _guard = ONE_AT_A_TIME.lock();
+    if !STARTED.load(Ordering::Acquire) {
+        CREW.lock().coming = true;
+        start()?;
+        STARTED.store(true, Ordering::Release);
+    }
+    Ok(())
 }
 
 /// A free slot.
@@ -289,18 +290,20 @@ unsafe fn fire(hook: *const Hook) -> Fire {
 
 /// A goroutine of the crew.
 fn work() {
+    let mut came = true;
     loop {
-        CREW.lock().coming = false;
         let end = nanotime() + TURN;
-        while let Some(task) = take() {
+        while let Some(task) = take(std::mem::take(&mut came)) {
             poll(task);
             if nanotime() >= end || is_bound() {
                 break;
             }
         }
-        if !rest() {
-            return;
-        }
+        came = match rest() {
+            Rest::Over => true,
+            Rest::None => false,
+            Rest::ForEver => return,
+        };
     }
 }
 
@@ -309,10 +312,13 @@ fn is_bound() -> bool {
     section::current().is_some_and(|g| g.lock_count.get() != 0)
 }
 
-/// The next task. Somebody else comes, if need be.
-fn take() -> Option<&'static Task> {
+/// The next task. Somebody else comes, if need be. `came`: the caller was the one to come.
+fn take(came: bool) -> Option<&'static Task> {
     let inside = section::enter()?;
     let mut crew = CREW.lock_inside();
+    if came {
+        crew.coming = false;
+    }
     let task = crew.pop()?;
     let next = crew.next();
     drop(crew);
@@ -332,26 +338,35 @@ fn take() -> Option<&'static Task> {
     Some(task)
 }
 
-/// Waits until it is called. False: it is not needed any more.
-fn rest() -> bool {
+/// What came of a rest.
+enum Rest {
+    /// Somebody wants the caller to come.
+    Over,
+    /// The queue needs it.
+    None,
+    /// It is not needed any more.
+    ForEver,
+}
+
+fn rest() -> Rest {
     let visit = Inside::enter();
     let mut crew = CREW.lock_inside();
     if !crew.first.is_null() && !crew.coming {
         // There was no memory for another one.
         drop((crew, visit));
         crate::yield_now();
-        return true;
+        return Rest::None;
     }
-    if crew.idle_count == IDLE || is_bound() {
-        crew.count -= 1;
-        return false;
+    let others = crew.coming || !crew.idle.is_null();
+    if crew.idle_count == IDLE || (others && is_bound()) {
+        return Rest::ForEver;
     }
     let own = Idle { waiter: Waiter::current(), next: crew.idle };
     crew.idle = &raw const own;
     crew.idle_count += 1;
     drop(crew);
     visit.park(WaitReason::Crew, ptr::from_ref(&CREW) as usize);
-    true
+    Rest::Over
 }
 
 /// Runs what may panic: that has been reported then. What it panicked with is forgotten, for its drop might panic, too.

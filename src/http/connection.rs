@@ -190,15 +190,15 @@ async fn serve<H: Handler>(
         // Else hyper, before it calls the handler, looks whether the client has gone: that costs a buffer, and nobody would stop.
         .half_close(true)
         .serve_connection(transport, service);
-    let mut ends_at: Option<Instant> = None;
+    let (mut closing, mut ends_at) = (false, None);
     let began = clock::now();
     let mut alarm = pin!(sleep_until(began));
     let mut alarm_at = None;
     let sleeps = poll_fn(|context| {
-        if ends_at.is_none() && ending.poll(context) {
+        if !closing && ending.poll(context) {
+            closing = true;
             Pin::new(&mut connection).graceful_shutdown();
-            let now = clock::now();
-            ends_at = Some(now.checked_add(limits.shutdown_timeout).unwrap_or(now));
+            ends_at = clock::now().checked_add(limits.shutdown_timeout);
         }
         if Pin::new(&mut connection).poll(context).is_ready() {
             // Errors are the client's affair: it broke off, or did not speak HTTP and was told so.
@@ -213,7 +213,7 @@ async fn serve<H: Handler>(
             if over.is_some_and(|over| over <= now) {
                 return Poll::Ready(false);
             }
-            let quiet = state.may_sleep().filter(|_| ends_at.is_none()).map(|since| since.max(began) + QUIET);
+            let quiet = state.may_sleep().filter(|_| !closing).map(|since| since.max(began) + QUIET);
             if quiet.is_some_and(|quiet| quiet <= now) {
                 return Poll::Ready(true);
             }
