@@ -134,12 +134,9 @@ pub(super) fn find() -> Result<Layout, String> {
     let mut key_data = find_key_data()?;
     let resolver_symbol = symbol(c"__resp")? as isize - register::current() as isize;
 
-    let probed = probe(size_of_pthread, resolver_symbol, &key_data)?;
+    let probed = probe(size_of_pthread, tid, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
     key_data.first_block = probed.first_key_block;
-    if probed.tid != tid {
-        return Err("the thread id is not where glibc's debugger interface says".into());
-    }
     let (modules, all_static) = modules(static_size, probed.errno)?;
     // SAFETY: the TCB holds the thread vector, whose first word is the generation.
     let generation = unsafe { **((register::current() + super::block::tcb::DTV) as *const *const usize) };
@@ -299,7 +296,6 @@ fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), Stri
 /// What the probe thread saw of itself.
 #[derive(Default, Clone)]
 struct Probed {
-    tid: usize,
     stack_address: usize,
     stack_size: usize,
     robust_head: usize,
@@ -315,15 +311,22 @@ struct ProbeInput {
     h_errno_location: unsafe extern "C" fn() -> *mut c_int,
     key_data: KeyData,
     size_of_pthread: usize,
+    /// Where the thread id should be.
+    tid: usize,
     resolver_symbol: isize,
     stack: usize,
     stack_size: usize,
     result: Result<Probed, String>,
 }
 
-/// Runs a thread on a stack that we know and finds the stack's address and size, the thread id, the robust
-/// list and the resolver state in its descriptor.
-fn probe(size_of_pthread: usize, resolver_symbol: isize, key_data: &KeyData) -> Result<Probed, String> {
+/// Runs a thread on a stack that we know, checks its thread id, and finds the stack's address and size, the robust list
+/// and the resolver state in its descriptor.
+fn probe(
+    size_of_pthread: usize,
+    tid: usize,
+    resolver_symbol: isize,
+    key_data: &KeyData,
+) -> Result<Probed, String> {
     const STACK: usize = 256 << 10;
     let mut stack = vec![0u8; STACK + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
@@ -335,6 +338,7 @@ fn probe(size_of_pthread: usize, resolver_symbol: isize, key_data: &KeyData) -> 
         h_errno_location,
         key_data: *key_data,
         size_of_pthread,
+        tid,
         resolver_symbol,
         stack: base,
         stack_size: STACK,
@@ -379,10 +383,11 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
 
     // SAFETY: gettid has no preconditions.
     let own_tid = unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) } as u32;
-    let tid = (0..input.size_of_pthread / 4)
-        // SAFETY: within the descriptor.
-        .find(|i| unsafe { *((tp + i * 4) as *const u32) } == own_tid)
-        .ok_or("the thread id was not found in the thread descriptor")?;
+    // Not by a search: the upper half of an address looks like the number of a thread near 32,700.
+    // SAFETY: within the descriptor.
+    if unsafe { *((tp + input.tid) as *const u32) } != own_tid {
+        return Err("the thread id is not where glibc's debugger interface says".into());
+    }
 
     let (mut head, mut length) = (0usize, 0usize);
     // SAFETY: the kernel writes the two words.
@@ -413,7 +418,6 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
     }
     let after_key_blocks = keys.specific + keys.blocks * 8;
     Ok(Probed {
-        tid: tid * 4,
         stack_address: stack_word * 8,
         stack_size: stack_word * 8 + 8,
         robust_head: head - tp,
