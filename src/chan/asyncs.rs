@@ -131,7 +131,7 @@ unsafe fn told<T>(hook: *const Hook) {
     }
 }
 
-/// Waits at a channel end where somebody uses it, never inside the runtime.
+/// Who ends a wait at a channel uses that channel, and is not inside the runtime.
 unsafe fn never_told(_hook: *const Hook) -> Fire {
     unreachable!("no timer ends a wait at a channel")
 }

@@ -13,9 +13,9 @@
 //!   So a waker that is called where no goroutine can be started finds one that it can ready.
 //!
 //! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to one who comes; and who comes takes at
-//! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the moment when somebody
-//! was chosen to come until it is told so (unless it has to be started), and from the list of idle ones to the park, one stays inside the runtime: whoever
-//! were preempted there would keep all others waiting.
+//! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the choice of who comes
+//! until it is told so (unless it has to be started), and from the list of idle ones to the park, one stays inside the
+//! runtime: whoever were preempted there would keep all others waiting.
 //!
 //! C2 fails while there is no memory for a goroutine. Then the queue waits for those at work, who look at it when they are
 //! done.
@@ -54,7 +54,7 @@ const IDLE: usize = 64;
 /// So much of a future, in bytes, is fetched into the cache beforehand.
 const FETCHED: usize = 2048;
 
-type Polled = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A slot for a future, of one cache line.
 #[repr(C, align(64))]
@@ -65,7 +65,7 @@ struct Task {
     /// The next in the queue, or in the list of free ones. Guarded by the crew's lock.
     next: Cell<*const Task>,
     /// Of who polls it (T2), and before it is assigned of who has the slot.
-    future: UnsafeCell<Option<Polled>>,
+    future: UnsafeCell<Option<BoxedFuture>>,
 }
 
 // SAFETY: as the fields say.

@@ -187,7 +187,8 @@ async fn serve<H: Handler>(
         .keep_alive(limits.keep_alive)
         .max_buf_size(limits.max_head)
         .header_read_timeout(None)
-        // Else hyper, before it calls the handler, looks whether the client has gone: that costs a buffer, and nobody would stop.
+        // Else hyper looks whether the client has gone before it calls the handler: that costs a buffer, and nobody
+        // would stop.
         .half_close(true)
         .serve_connection(transport, service);
     let (mut closing, mut ends_at) = (false, None);

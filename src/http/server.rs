@@ -156,7 +156,7 @@ impl Server {
 }
 
 /// What the connections of a server share.
-pub(super) struct Open<H: Handler> {
+struct Open<H: Handler> {
     handler: Arc<H>,
     limits: Limits,
     ctx: Context,

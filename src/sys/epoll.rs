@@ -23,8 +23,8 @@ fn check(result: isize) -> io::Result<usize> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
 }
 
-/// An event that says nothing, to fill an array with.
-pub(crate) const NO_EVENT: Event = Event { events: 0, u64: 0 };
+/// An event that says nothing.
+const NO_EVENT: Event = Event { events: 0, u64: 0 };
 
 /// Whether reading, or writing, may have become possible or failed.
 pub(crate) fn directions(event: &Event) -> (bool, bool) {
