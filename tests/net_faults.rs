@@ -5,10 +5,11 @@ mod common;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Watchdog, amount, child, is_child, run_ok, until};
 use gort::net::{TcpListener, TcpStream, UnixStream};
+use socket2::{Domain, Socket, Type};
 
 /// accept has no descriptors for a while: it neither fails nor spins, and goes on when there are some.
 #[test]
@@ -27,6 +28,11 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
         // SAFETY: the kernel reads one rlimit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+        // Connections that need no further descriptor here, and none left for accept.
+        let sockets: Vec<_> =
+            (0..4).map(|_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()).collect();
+        let rest: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        sockets.iter().for_each(|socket| socket.connect(&address.into()).unwrap());
         let accepted = Arc::new(AtomicUsize::new(0));
         gort::spawn({
             let accepted = accepted.clone();
@@ -38,16 +44,18 @@ fn accept_backs_off_without_descriptors_and_recovers() {
                 }
             }
         });
-        // Until no descriptor is left, neither here nor for accept.
+        let before = cpu_millis();
+        gort::sleep(Duration::from_millis(300));
+        println!("busy_millis={}", cpu_millis() - before);
+        assert_eq!(accepted.load(Ordering::Relaxed), 0, "accept found a descriptor where there is none");
+        drop(rest);
+        // Both sides want all that are left.
+        let mut total = sockets.len();
         let mut clients = Vec::new();
         while let Ok(client) = TcpStream::connect(address) {
             clients.push(client);
+            total += 1;
         }
-        let before = (Instant::now(), cpu_millis());
-        gort::sleep(Duration::from_millis(300));
-        println!("busy_millis={}", cpu_millis() - before.1);
-        let mut total = clients.len();
-        assert!(accepted.load(Ordering::Relaxed) < total, "accept found a descriptor where there is none");
         let wanted = total + 40;
         while total < wanted {
             // Dropping a client frees its descriptor and, when the server sees it, the server's.
@@ -58,7 +66,7 @@ fn accept_backs_off_without_descriptors_and_recovers() {
             }
             gort::sleep(Duration::from_millis(1));
         }
-        drop(clients);
+        drop((clients, sockets));
         until("all connections were accepted", || {
             gort::sleep(Duration::from_millis(1));
             accepted.load(Ordering::Relaxed) == total
