@@ -43,5 +43,12 @@ pub(crate) fn heavy_fence() {
     membarrier::all_threads();
 }
 
+/// Stays away from a word that another processor was faster to get, for `turns` times a few hundred nanoseconds: time in
+/// which that one, with the word in its cache, can use it some ten times more.
+#[inline]
+pub(crate) fn stay_away(turns: u32) {
+    (0..16 * turns).for_each(|_| std::hint::spin_loop());
+}
+
 /// Messages in a block of an unbounded channel. The loom models shrink it.
 pub(crate) const CHAN_BLOCK: usize = 32;

@@ -11,16 +11,17 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::section::{self, Outermost, Section};
+use crate::atomic::stay_away;
 use crate::sys::futex;
 
 /// A flag that only one thread holds.
 ///
 /// Unlocking is a plain store: half the price of the lock where nobody else wants it, which is nearly always. So nobody
-/// can be told that it is free. Whoever waits spins, and when that takes so long that the kernel must have stopped the
-/// holder, sleeps for a moment.
+/// can be told that it is free. Whoever waits looks now and then, not all the time: each look slows the holder down, and
+/// the next one too. When that takes so long that the kernel must have stopped the holder, it sleeps for a moment.
 pub(crate) struct RawLock(AtomicBool);
 
-const SPINS: u32 = 100;
+const LOOKS: u32 = 7;
 const NAP: Duration = Duration::from_micros(50);
 static NEVER_CHANGES: AtomicU32 = AtomicU32::new(0);
 
@@ -38,14 +39,14 @@ impl RawLock {
 
     #[cold]
     fn lock_slow(&self) {
-        let mut spins = 0;
+        let mut looks = 0;
         loop {
             if !self.0.load(Ordering::Relaxed) && self.try_lock() {
                 return;
             }
-            spins += 1;
-            if spins < SPINS {
-                std::hint::spin_loop();
+            looks += 1;
+            if looks < LOOKS {
+                stay_away(1);
             } else {
                 futex::wait(&NEVER_CHANGES, 0, Some(NAP));
             }
