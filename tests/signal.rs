@@ -95,6 +95,33 @@ fn a_full_receiver_does_not_hold_up_the_others() {
     });
 }
 
+/// Handlers run one after the other, not one on top of the other: a thread's signal stack has room for two or three.
+#[test]
+fn signals_that_come_together_do_not_pile_up() {
+    let _watchdog = Watchdog::start();
+    let numbers: Vec<i32> = (4..20).map(|n| libc::SIGRTMIN() + n).collect();
+    let signals: Vec<_> = numbers.iter().copied().map(Signal::from_raw).collect();
+    let receiver = notify(&signals).unwrap();
+    std::thread::spawn(move || {
+        // SAFETY: a set of signals, which the calling thread holds back while they are sent to it.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            numbers.iter().for_each(|number| assert_eq!(libc::sigaddset(&mut set, *number), 0));
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()), 0);
+            for number in numbers {
+                assert_eq!(libc::pthread_kill(libc::pthread_self(), number), 0);
+            }
+            assert_eq!(libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()), 0);
+        }
+    })
+    .join()
+    .unwrap();
+    let mut received: Vec<_> = receiver.iter().take(signals.len()).collect();
+    received.sort_unstable_by_key(|signal| signal.as_raw());
+    assert_eq!(received, signals);
+}
+
 #[test]
 fn what_cannot_be_delivered_is_refused() {
     let all = [SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG];

@@ -119,9 +119,11 @@ fn remember(handler: usize) {
     }
 }
 
-/// Whether a signal that may come at any time has a handler that is not ours. Faults do not come while all sleep.
+/// Signals of the code that runs: they come at once, and not while all sleep.
+const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+
+/// Whether a signal that may come at any time has a handler that is not ours.
 pub(crate) fn program_has_handlers() -> bool {
-    const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
     let is_ours = |action: usize| OURS.iter().any(|place| place.load(Ordering::Relaxed) == action);
     (1..=libc::SIGRTMAX())
         .filter(|signal| !FAULTS.contains(signal))
@@ -315,6 +317,9 @@ pub(crate) struct Saved(libc::sigaction);
 
 /// Makes `handler` handle `signal`, as [`install`], for a while. The error is the kernel's: a signal that does not exist or
 /// cannot be handled.
+///
+/// Other signals wait until the handler is done: those that come together would lie on top of each other, and the signal
+/// stack that std gives a thread has room for two or three. Not faults: the kernel would end the process without a report.
 pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
@@ -322,7 +327,10 @@ pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
         let (mut new, mut old): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
         new.sa_sigaction = handler as usize;
         new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        libc::sigemptyset(&mut new.sa_mask);
+        libc::sigfillset(&mut new.sa_mask);
+        for fault in FAULTS {
+            libc::sigdelset(&mut new.sa_mask, fault);
+        }
         match libc::sigaction(signal, &new, &mut old) {
             0 => Ok(Saved(old)),
             _ => Err(io::Error::last_os_error()),
