@@ -14,7 +14,7 @@
 //! - fires timers that no P has time for;
 //! - polls for I/O if nobody did for 10 ms.
 //!
-//! While no slice lasts it does not take the CPU from who runs (`choose_manners`).
+//! While no slice lasts and nobody blocks it does not take the CPU from who runs (`choose_manners`).
 //!
 //! It never allocates and takes no lock that user code may hold.
 
@@ -68,7 +68,7 @@ const LINGER: u32 = 5;
 /// For so many looks after goroutines waited for a P, they are thought to.
 const WAITED: u32 = 8;
 
-/// So many looks without a slice that lasts before sysmon gets out of the way.
+/// So many looks at which nothing was urgent before sysmon gets out of the way.
 const POLITE_AFTER: u32 = 16;
 
 static ASLEEP: AtomicBool = AtomicBool::new(false);
@@ -131,10 +131,11 @@ struct Sysmon {
     waited: u32,
     /// Some P was brisk at the last look.
     some_brisk: bool,
-    /// Some goroutine, or a marked call, has had a core since the last look.
-    slice_lasts: bool,
+    /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a core since
+    /// the look before, or a goroutine was found that is blocked, and more of them may follow.
+    in_demand: bool,
     /// So many looks since that was so.
-    brief_looks: u32,
+    quiet_looks: u32,
     /// See [`thread::may_choose_manners`].
     may_be_polite: bool,
     /// It does not interrupt who runs.
@@ -152,8 +153,8 @@ pub(crate) fn run() {
         pause: PAUSE,
         waited: 0,
         some_brisk: false,
-        slice_lasts: false,
-        brief_looks: 0,
+        in_demand: false,
+        quiet_looks: 0,
         may_be_polite: thread::may_choose_manners(),
         polite: false,
         polls: (0, 0),
@@ -244,7 +245,7 @@ impl Sysmon {
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
         let mut unattended_timer = timer::NEVER;
-        self.slice_lasts = false;
+        self.in_demand = false;
         for p in p::all() {
             let seen = &mut self.seen[p.id as usize];
             let turns = seen.turns_until(p.tick.load(Ordering::Relaxed), now);
@@ -336,7 +337,7 @@ impl Sysmon {
         }
         let age = now - seen.since;
         if in_syscall {
-            self.slice_lasts = true;
+            self.in_demand = true;
             let retake = (needed && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
             return retake && p.take_from_syscall() && hand_off(p);
         }
@@ -347,11 +348,12 @@ impl Sysmon {
         if let Some(cpu) = thread::cpu_nanos(m.tid()) {
             if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, needed) && detach(m, p) {
                 (seen.sample, seen.first) = (None, None);
+                self.in_demand = true;
                 return hand_off(p);
             }
             runs = seen.has_run(now, cpu, slice);
         }
-        self.slice_lasts |= runs;
+        self.in_demand |= runs;
         if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
             preempt::request(p);
             return true;
@@ -378,10 +380,11 @@ impl Sysmon {
 
     /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than it is worth
     /// (measured with echo and timers: a sixth of all CPU time): sysmon waits for a core that is free, and the thread of a
-    /// goroutine that blocks leaves one. Slices that last need it in time.
+    /// goroutine that blocks leaves one, unless other processes want it. Slices that last, and calls that block one after the
+    /// other, need it in time.
     fn choose_manners(&mut self) {
-        self.brief_looks = if self.slice_lasts { 0 } else { self.brief_looks.saturating_add(1) };
-        let polite = self.may_be_polite && self.brief_looks >= POLITE_AFTER;
+        self.quiet_looks = if self.in_demand { 0 } else { self.quiet_looks.saturating_add(1) };
+        let polite = self.may_be_polite && self.quiet_looks >= POLITE_AFTER;
         if self.polite != polite {
             self.polite = polite;
             thread::interrupt_others_when_woken(!polite);
