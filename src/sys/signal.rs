@@ -42,8 +42,7 @@ impl Previous {
     }
 }
 
-/// Makes `handler` handle `signal`, on the alternate stack, with interrupted calls restarted. Remembers what was
-/// there, unless that is `handler` itself.
+/// Makes `handler` handle `signal`, as [`our_action`] says. Remembers what was there, unless that is `handler` itself.
 pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
     remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
@@ -55,11 +54,25 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         }
         previous.flags.store(old.sa_flags as usize, Ordering::Relaxed);
         previous.action.store(old.sa_sigaction, Ordering::Release);
-        let mut new: libc::sigaction = mem::zeroed();
-        new.sa_sigaction = handler as usize;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        libc::sigemptyset(&mut new.sa_mask);
-        libc::sigaction(signal, &new, ptr::null_mut());
+        libc::sigaction(signal, &our_action(handler), ptr::null_mut());
+    }
+}
+
+/// `handler` on the alternate stack, with interrupted calls restarted.
+///
+/// Other signals wait until it is done: those that come together would lie on top of each other, and the signal stack that
+/// std gives a thread has room for two. Not faults: the kernel would end the process without a report.
+fn our_action(handler: Handler) -> libc::sigaction {
+    // SAFETY: plain data.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+        libc::sigfillset(&mut action.sa_mask);
+        for fault in FAULTS {
+            libc::sigdelset(&mut action.sa_mask, fault);
+        }
+        action
     }
 }
 
@@ -317,21 +330,12 @@ pub(crate) struct Saved(libc::sigaction);
 
 /// Makes `handler` handle `signal`, as [`install`], for a while. The error is the kernel's: a signal that does not exist or
 /// cannot be handled.
-///
-/// Other signals wait until the handler is done: those that come together would lie on top of each other, and the signal
-/// stack that std gives a thread has room for two or three. Not faults: the kernel would end the process without a report.
 pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
     unsafe {
-        let (mut new, mut old): (libc::sigaction, libc::sigaction) = (mem::zeroed(), mem::zeroed());
-        new.sa_sigaction = handler as usize;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        libc::sigfillset(&mut new.sa_mask);
-        for fault in FAULTS {
-            libc::sigdelset(&mut new.sa_mask, fault);
-        }
-        match libc::sigaction(signal, &new, &mut old) {
+        let mut old: libc::sigaction = mem::zeroed();
+        match libc::sigaction(signal, &our_action(handler), &mut old) {
             0 => Ok(Saved(old)),
             _ => Err(io::Error::last_os_error()),
         }
