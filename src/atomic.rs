@@ -43,8 +43,8 @@ pub(crate) fn heavy_fence() {
     membarrier::all_threads();
 }
 
-/// Stays away from a word that another processor was faster to get, for `turns` times a few hundred nanoseconds: time in
-/// which that one, with the word in its cache, can use it some ten times more.
+/// Stays away from a word that another processor was faster to get, for `turns` times some hundred nanoseconds (by the
+/// CPU): time in which that one, with the word in its cache, can use it some ten times more.
 #[inline]
 pub(crate) fn stay_away(turns: u32) {
     (0..16 * turns).for_each(|_| std::hint::spin_loop());

@@ -95,7 +95,7 @@ fn a_full_receiver_does_not_hold_up_the_others() {
     });
 }
 
-/// Handlers run one after the other, not one on top of the other: a thread's signal stack has room for two or three.
+/// Handlers run one after the other, not one on top of the other: a thread's signal stack has room for two.
 #[test]
 fn signals_that_come_together_do_not_pile_up() {
     let _watchdog = Watchdog::start();

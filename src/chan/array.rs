@@ -14,8 +14,8 @@
 //! So messages are handed over directly: a sender copies into the slot of a queued receiver, a receiver takes
 //! the oldest message and puts that of a queued sender in its place. Both are served in the order of arrival.
 //!
-//! A slot whose last user was interrupted in the middle is `Busy`. Nobody waits for that under the lock: the
-//! operation releases it, gives way and starts again.
+//! A slot whose last user was interrupted in the middle is `Busy`. Nobody waits for that under the lock, nor for one that
+//! was faster: the operation releases it, gives way and starts again.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
@@ -66,7 +66,7 @@ impl<T> Array<T> {
     pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
         let msg = ManuallyDrop::new(msg);
         // SAFETY: the message is taken back below unless it was given away.
-        let result = match unsafe { self.ring.push(&raw const *msg, 0) } {
+        let result = match unsafe { self.ring.push(&raw const *msg) } {
             Push::Done => return Ok(()),
             Push::Full => Outcome::Pending,
             Push::Flagged | Push::Busy => self.send_slow(&raw const *msg, None),
@@ -82,7 +82,7 @@ impl<T> Array<T> {
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
         // SAFETY: the message is taken back below unless it was given away.
-        if unsafe { self.ring.push(&raw const *msg, 0) } == Push::Done {
+        if unsafe { self.ring.push(&raw const *msg) } == Push::Done {
             return Ok(());
         }
         let parker = Parker::new(WaitReason::ChanSend, self.address(), deadline);
@@ -146,11 +146,11 @@ impl<T> Array<T> {
             return Locked::Blocked;
         }
         // SAFETY: the caller gives the message away if we are done.
-        match unsafe { self.ring.push(msg, WAITING | HELD) } {
-            Push::Done => Locked::Done(self.filled(state)),
-            Push::Full => Locked::Blocked,
-            Push::Busy => Locked::Busy,
-            Push::Flagged => Locked::Disconnected,
+        match unsafe { self.ring.try_push(msg, WAITING | HELD) } {
+            Some(Push::Done) => Locked::Done(self.filled(state)),
+            Some(Push::Full) => Locked::Blocked,
+            Some(Push::Busy) | None => Locked::Busy,
+            Some(Push::Flagged) => Locked::Disconnected,
         }
     }
 
@@ -226,7 +226,7 @@ impl<T> Array<T> {
     #[inline]
     pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
         // SAFETY: the caller's.
-        match unsafe { self.ring.pop(to, 0) } {
+        match unsafe { self.ring.pop(to) } {
             Pop::Done => Outcome::Done,
             Pop::Empty { closed: true } => Outcome::Disconnected,
             Pop::Empty { closed: false } => Outcome::Pending,
@@ -238,7 +238,7 @@ impl<T> Array<T> {
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut msg = MaybeUninit::<T>::uninit();
         // SAFETY: a place for a message.
-        if unsafe { self.ring.pop(msg.as_mut_ptr(), 0) } != Pop::Done {
+        if unsafe { self.ring.pop(msg.as_mut_ptr()) } != Pop::Done {
             let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
             match self.recv_slow(msg.as_mut_ptr(), Some(parker)) {
                 Outcome::Done => {}
@@ -292,11 +292,11 @@ impl<T> Array<T> {
     fn pop_locked(&self, state: &mut State, to: *mut T) -> Locked {
         if !self.ring.head().has(WAITING) {
             // SAFETY: the caller's.
-            return match unsafe { self.ring.pop(to, 0) } {
-                Pop::Done => Locked::Done(Wakes::new()),
-                Pop::Empty { closed: true } => Locked::Disconnected,
-                Pop::Empty { closed: false } => Locked::Blocked,
-                Pop::Flagged | Pop::Busy => Locked::Busy,
+            return match unsafe { self.ring.try_pop(to, 0) } {
+                Some(Pop::Done) => Locked::Done(Wakes::new()),
+                Some(Pop::Empty { closed: true }) => Locked::Disconnected,
+                Some(Pop::Empty { closed: false }) => Locked::Blocked,
+                Some(Pop::Flagged | Pop::Busy) | None => Locked::Busy,
             };
         }
         match self.ring.front() {
@@ -368,16 +368,16 @@ impl<T> Array<T> {
     /// The front is filled, `head` carries `WAITING`, `to` may be written to.
     unsafe fn pop_certainly(&self, to: *mut T) {
         // SAFETY: the caller's.
-        let result = unsafe { self.ring.pop(to, WAITING) };
-        debug_assert_eq!(result, Pop::Done);
+        let result = unsafe { self.ring.try_pop(to, WAITING) };
+        debug_assert_eq!(result, Some(Pop::Done));
     }
 
     /// # Safety
     /// The back is free, `tail` carries `HELD`, `from` is a message that is given away.
     pub(super) unsafe fn push_certainly(&self, from: *const T) {
         // SAFETY: the caller's.
-        let result = unsafe { self.ring.push(from, WAITING | HELD) };
-        debug_assert_eq!(result, Push::Done);
+        let result = unsafe { self.ring.try_push(from, WAITING | HELD) };
+        debug_assert_eq!(result, Some(Push::Done));
     }
 
     /// Makes senders come to the lock. False if there is something to receive, or nothing ever will be; then

@@ -24,7 +24,8 @@
 //!
 //! **Collisions.** A word that two processors move by turns costs a hundred nanoseconds at each turn, for its cache line
 //! travels. So who finds that it was moved meanwhile stays away from it for a while, and the winner goes on at full
-//! speed: with as many on each side, a message costs a quarter of what it did without.
+//! speed: with as many on each side, a message costs a quarter of what it did without. Who holds the channel's lock lets
+//! that go and tries again instead.
 //!
 //! R1. While a word carries `WAITING` (or `tail` carries `HELD` or `CLOSED`), only holders of the lock change it.
 //! R2. `head <= tail <= head + capacity`, in positions.
@@ -107,13 +108,12 @@ pub(crate) enum Front {
     Busy,
 }
 
-/// Reads a word again after another processor was faster, when that one has had some time with it: twice as much after
-/// each loss, up to some microseconds.
+/// Another processor was faster, for the `losses + 1`st time in a row: lets it have the word for a while, for twice as long
+/// each time, up to some ten microseconds.
 #[cold]
-fn look_later(word: &AtomicUsize, losses: &mut u32) -> Word {
+fn step_aside(losses: &mut u32) {
     stay_away(1 << (*losses).min(4));
     *losses += 1;
-    Word(word.load(Ordering::Relaxed))
 }
 
 /// The ring itself. What all read and nobody writes is apart from `tail`, and that from `head`.
@@ -187,85 +187,103 @@ impl<T> Ring<T> {
         laps.wrapping_mul(self.capacity()).wrapping_add(tail & self.mask).wrapping_sub(head & self.mask)
     }
 
-    /// Moves a message in, if `tail` carries no flag but those in `ignore`.
+    /// Moves a message in, if `tail` carries no flag.
     ///
     /// # Safety
     /// `from` points to a message; if the result is `Done`, it was given away.
     #[inline]
-    pub(crate) unsafe fn push(&self, from: *const T, ignore: usize) -> Push {
-        let mut tail = Word(self.tail.load(Ordering::Relaxed));
+    pub(crate) unsafe fn push(&self, from: *const T) -> Push {
         let mut losses = 0;
         loop {
-            if tail.has(FLAGS & !ignore) {
-                return Push::Flagged;
-            }
-            let position = tail.position();
-            let slot = self.slot(position);
-            // Acquire pairs with the Release in `leave`: the last reader is done with the slot.
-            let stamp = slot.stamp.load(Ordering::Acquire);
-            let free = self.stamp_free(position);
-            if stamp == free {
-                let next = tail.moved_to(self.after(position));
-                match self.tail.compare_exchange(tail.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => {
-                        // SAFETY: moving `tail` over a free slot made it ours; the message is given to us.
-                        unsafe { slot.place.write(from) };
-                        // Release pairs with the Acquire in `pop`: the message is seen.
-                        slot.stamp.store(self.stamp_filled(position), Ordering::Release);
-                        return Push::Done;
-                    }
-                    Err(_) => tail = look_later(&self.tail, &mut losses),
-                }
-            } else if stamp < free {
-                // The slot is still of the last lap, so nobody had moved `tail` from here when it was read.
-                let head = Word(self.head.load(Ordering::Relaxed));
-                return if self.count(head, tail) == self.capacity() { Push::Full } else { Push::Busy };
-            } else {
-                tail = look_later(&self.tail, &mut losses);
+            // SAFETY: the caller's.
+            match unsafe { self.try_push(from, 0) } {
+                Some(result) => return result,
+                None => step_aside(&mut losses),
             }
         }
     }
 
-    /// Moves a message out, if `head` carries no flag but those in `ignore`.
+    /// Moves a message in, if `tail` carries no flag but those in `ignore`. `None`: another one moved `tail` meanwhile.
+    ///
+    /// # Safety
+    /// As [`push`](Ring::push).
+    #[inline]
+    pub(crate) unsafe fn try_push(&self, from: *const T, ignore: usize) -> Option<Push> {
+        let tail = Word(self.tail.load(Ordering::Relaxed));
+        if tail.has(FLAGS & !ignore) {
+            return Some(Push::Flagged);
+        }
+        let position = tail.position();
+        let slot = self.slot(position);
+        // Acquire pairs with the Release in `leave`: the last reader is done with the slot.
+        let stamp = slot.stamp.load(Ordering::Acquire);
+        let free = self.stamp_free(position);
+        if stamp < free {
+            // The slot is still of the last lap, so nobody had moved `tail` from here when it was read.
+            let head = Word(self.head.load(Ordering::Relaxed));
+            return Some(if self.count(head, tail) == self.capacity() { Push::Full } else { Push::Busy });
+        }
+        let next = tail.moved_to(self.after(position));
+        let moved = stamp == free
+            && self.tail.compare_exchange(tail.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        moved.then(|| {
+            // SAFETY: moving `tail` over a free slot made it ours; the message is given to us.
+            unsafe { slot.place.write(from) };
+            // Release pairs with the Acquire in `try_pop`: the message is seen.
+            slot.stamp.store(self.stamp_filled(position), Ordering::Release);
+            Push::Done
+        })
+    }
+
+    /// Moves a message out, if `head` carries no flag.
     ///
     /// # Safety
     /// `to` may be written to; it holds a message if the result is `Done`.
     #[inline]
-    pub(crate) unsafe fn pop(&self, to: *mut T, ignore: usize) -> Pop {
-        let mut head = Word(self.head.load(Ordering::Relaxed));
+    pub(crate) unsafe fn pop(&self, to: *mut T) -> Pop {
         let mut losses = 0;
         loop {
-            if head.has(FLAGS & !ignore) {
-                return Pop::Flagged;
-            }
-            let position = head.position();
-            let slot = self.slot(position);
-            // Acquire pairs with the Release in `push`.
-            let stamp = slot.stamp.load(Ordering::Acquire);
-            let filled = self.stamp_filled(position);
-            if stamp == filled {
-                let next = head.moved_to(self.after(position));
-                match self.head.compare_exchange(head.0, next.0, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => {
-                        // SAFETY: moving `head` over a filled slot made it ours.
-                        unsafe { slot.place.read(to) };
-                        self.leave(slot, position);
-                        return Pop::Done;
-                    }
-                    Err(_) => head = look_later(&self.head, &mut losses),
-                }
-            } else if stamp < filled {
-                return self.why_nothing(head);
-            } else {
-                head = look_later(&self.head, &mut losses);
+            // SAFETY: the caller's.
+            match unsafe { self.try_pop(to, 0) } {
+                Some(result) => return result,
+                None => step_aside(&mut losses),
             }
         }
+    }
+
+    /// Moves a message out, if `head` carries no flag but those in `ignore`. `None`: another one moved `head` meanwhile.
+    ///
+    /// # Safety
+    /// As [`pop`](Ring::pop).
+    #[inline]
+    pub(crate) unsafe fn try_pop(&self, to: *mut T, ignore: usize) -> Option<Pop> {
+        let head = Word(self.head.load(Ordering::Relaxed));
+        if head.has(FLAGS & !ignore) {
+            return Some(Pop::Flagged);
+        }
+        let position = head.position();
+        let slot = self.slot(position);
+        // Acquire pairs with the Release in `try_push`.
+        let stamp = slot.stamp.load(Ordering::Acquire);
+        let filled = self.stamp_filled(position);
+        if stamp < filled {
+            return Some(self.why_nothing(head));
+        }
+        let next = head.moved_to(self.after(position));
+        let moved = stamp == filled
+            && self.head.compare_exchange(head.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        moved.then(|| {
+            // SAFETY: moving `head` over a filled slot made it ours.
+            unsafe { slot.place.read(to) };
+            self.leave(slot, position);
+            Pop::Done
+        })
     }
 
     /// Frees a slot for the next lap.
     #[inline]
     fn leave(&self, slot: &Slot<T>, position: usize) {
-        // Release pairs with the Acquire in `push`: we are done with the slot.
+        // Release pairs with the Acquire in `try_push`: we are done with the slot.
         slot.stamp.store(self.stamp_filled(position) + 1, Ordering::Release);
     }
 
@@ -342,7 +360,7 @@ impl<T> Ring<T> {
         let head = self.head();
         debug_assert!(head.has(WAITING));
         let position = head.position();
-        // Acquire pairs with the Release in `push`.
+        // Acquire pairs with the Release in `try_push`.
         if self.slot(position).stamp.load(Ordering::Acquire) == self.stamp_filled(position) {
             return Front::Filled;
         }
@@ -378,7 +396,7 @@ impl<T> Ring<T> {
             slot.place.read(to);
             slot.place.write(from);
         }
-        // Release pairs with the Acquire in `pop`.
+        // Release pairs with the Acquire in `try_pop`.
         slot.stamp.store(self.stamp_filled(refill), Ordering::Release);
     }
 }

@@ -45,13 +45,13 @@
 //!
 //! - The signal is sent only to threads that compute, never to one that sleeps in the kernel, and interrupted calls are
 //!   restarted: your code does not see `EINTR` because of it.
-//! - A handler of your own for `SIGURG` is called for signals that are not gort's.
+//! - A handler of your own for `SIGURG` is called for signals that are not gort's, with most others held back meanwhile.
 //! - A goroutine that holds a *spin* lock may be stopped, and others then spin for a slice. So it is with threads. Locks
 //!   of [`sync`](crate::sync) and of std park their waiters.
 //! - `GODEBUG=asyncpreemptoff=1` or [`Config::preempt_by_signal(false)`](crate::runtime::Config::preempt_by_signal) leave
 //!   only the flag: then long loops should call [`checkpoint`](crate::checkpoint).
-//! - The thread that watches for all this (`gort-sysmon`) is scheduled as SCHED_BATCH while nobody computes for long, so that
-//!   it does not interrupt others. `GORT_SYSMON=eager` leaves its policy alone: for sandboxes that end a process which calls
+//! - The thread that watches for all this (`gort-sysmon`) is scheduled as SCHED_BATCH while nobody computes for long or
+//!   blocks, so that it does not interrupt others. `GORT_SYSMON=eager` leaves its policy alone: for sandboxes that end a process which calls
 //!   `sched_setscheduler`. It does so anyway if you chose a policy for the process (`chrt`).
 //!
 //! [`stats`](crate::runtime::stats) counts both: `preempted` and `preempted_by_signal`. Many of the latter mean that your

@@ -21,7 +21,7 @@ use crate::sys::futex;
 /// the next one too. When that takes so long that the kernel must have stopped the holder, it sleeps for a moment.
 pub(crate) struct RawLock(AtomicBool);
 
-const LOOKS: u32 = 7;
+const LOOKS: u32 = 16;
 const NAP: Duration = Duration::from_micros(50);
 static NEVER_CHANGES: AtomicU32 = AtomicU32::new(0);
 

@@ -103,7 +103,7 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c
         ask::answer(m, context);
         if m.signalled.swap(false, Ordering::Relaxed) {
             m.interrupted.store(context, Ordering::Relaxed);
-            stop_here(m);
+            stop_here(m, context);
             m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
     }
@@ -116,8 +116,8 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c
     }
 }
 
-/// In the handler, on the thread of `m`: stops its goroutine, if it runs user code.
-fn stop_here(m: &'static M) {
+/// In the handler, on the thread of `m`, with what the kernel passed to it: stops its goroutine, if it runs user code.
+fn stop_here(m: &'static M, context: *const c_void) {
     if m.in_runtime.get() != 0 {
         return; // it will see the flag
     }
@@ -137,7 +137,7 @@ fn stop_here(m: &'static M) {
             None => Some(take_idle_or_queue(m, g)),
         };
         if let Some(bound) = stopped {
-            wait_for_p(m, g, bound);
+            wait_for_p(m, g, bound, context);
         }
     }
     compiler_fence(Ordering::SeqCst);
@@ -197,9 +197,10 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
 }
 
 /// Waits until somebody hands the M a P.
-fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>) {
+fn wait_for_p(m: &'static M, g: &'static G, bound: Option<&'static M>, context: *const c_void) {
     STOPPED.fetch_add(1, Ordering::Relaxed);
-    m.wait_for_p();
+    // SAFETY: the kernel passed the context.
+    unsafe { signal::let_others_through(SIGNAL, context, || m.wait_for_p()) };
     STOPPED.fetch_sub(1, Ordering::Relaxed);
     g.locked_m.set(bound);
     g.set_status(Status::Running);

@@ -333,7 +333,9 @@ impl Sysmon {
             };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
-            return in_syscall && needed && sleeps() && p.take_from_syscall() && hand_off(p);
+            let retaken = in_syscall && needed && sleeps() && p.take_from_syscall();
+            self.in_demand |= retaken;
+            return retaken && hand_off(p);
         }
         let age = now - seen.since;
         if in_syscall {

@@ -54,23 +54,27 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         }
         previous.flags.store(old.sa_flags as usize, Ordering::Relaxed);
         previous.action.store(old.sa_sigaction, Ordering::Release);
-        libc::sigaction(signal, &our_action(handler), ptr::null_mut());
+        libc::sigaction(signal, &our_action(signal, handler), ptr::null_mut());
     }
 }
 
 /// `handler` on the alternate stack, with interrupted calls restarted.
 ///
 /// Other signals wait until it is done: those that come together would lie on top of each other, and the signal stack that
-/// std gives a thread has room for two. Not faults: the kernel would end the process without a report.
-fn our_action(handler: Handler) -> libc::sigaction {
+/// std gives a thread has room for two. Some do not: faults, for which the kernel would end the process without a report;
+/// SIGABRT, which a handler may want to see; and those of libc itself, which `sigfillset` leaves out (`setuid` waits for
+/// all threads to answer). And a fault's own handler holds nothing back: the one it passes the fault on to may jump away.
+fn our_action(signal: i32, handler: Handler) -> libc::sigaction {
     // SAFETY: plain data.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = handler as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
-        libc::sigfillset(&mut action.sa_mask);
-        for fault in FAULTS {
-            libc::sigdelset(&mut action.sa_mask, fault);
+        if !FAULTS.contains(&signal) {
+            libc::sigfillset(&mut action.sa_mask);
+            for passed in FAULTS.into_iter().chain([libc::SIGABRT]) {
+                libc::sigdelset(&mut action.sa_mask, passed);
+            }
         }
         action
     }
@@ -133,7 +137,8 @@ fn remember(handler: usize) {
 }
 
 /// Signals of the code that runs: they come at once, and not while all sleep.
-const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+const FAULTS: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
 /// Whether a signal that may come at any time has a handler that is not ours.
 pub(crate) fn program_has_handlers() -> bool {
@@ -196,6 +201,36 @@ impl Drop for SignalStack {
             memory::release(self.start, self.size);
         }
     }
+}
+
+/// In the handler of `own`, which stays in it for long: lets through meanwhile what the interrupted code lets through, but for
+/// `own`. Only on a thread whose signal stack is large ([`prepare_thread`]).
+///
+/// # Safety
+/// `context` is what the kernel passed to the handler that calls.
+pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: impl FnOnce()) {
+    let set_mask = |mask: &u64| {
+        let mut before = 0u64;
+        // SAFETY: the kernel reads one set and writes the other.
+        unsafe {
+            syscall6(
+                libc::SYS_rt_sigprocmask,
+                libc::SIG_SETMASK as usize,
+                ptr::from_ref(mask) as usize,
+                &raw mut before as usize,
+                size_of::<u64>(),
+                0,
+                0,
+            );
+        }
+        before
+    };
+    // SAFETY: the caller's promise; the kernel fills in the first 64 bits of the set.
+    let interrupted =
+        unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
+    let held_back = set_mask(&(interrupted | 1 << (own - 1)));
+    wait();
+    set_mask(&held_back);
 }
 
 /// In a handler: if it interrupted a system call that fails with EINTR because of that (SA_RESTART does not help those that
@@ -335,7 +370,7 @@ pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     // SAFETY: both structures are plain data; the handler has the right type.
     unsafe {
         let mut old: libc::sigaction = mem::zeroed();
-        match libc::sigaction(signal, &our_action(handler), &mut old) {
+        match libc::sigaction(signal, &our_action(signal, handler), &mut old) {
             0 => Ok(Saved(old)),
             _ => Err(io::Error::last_os_error()),
         }

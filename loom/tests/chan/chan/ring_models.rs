@@ -15,8 +15,12 @@ type Msg = Arc<usize>;
 
 fn push(ring: &Ring<Msg>, msg: usize, ignore: usize) -> Push {
     let mut msg = ManuallyDrop::new(Arc::new(msg));
-    // SAFETY: taken back below if it was not given away.
-    let result = unsafe { ring.push(&raw const *msg, ignore) };
+    let result = loop {
+        // SAFETY: taken back below if it was not given away.
+        if let Some(result) = unsafe { ring.try_push(&raw const *msg, ignore) } {
+            break result;
+        }
+    };
     if result != Push::Done {
         // SAFETY: not given away, dropped once.
         unsafe { ManuallyDrop::drop(&mut msg) };
@@ -26,8 +30,13 @@ fn push(ring: &Ring<Msg>, msg: usize, ignore: usize) -> Push {
 
 fn pop(ring: &Ring<Msg>, ignore: usize) -> Result<usize, Pop> {
     let mut msg = MaybeUninit::<Msg>::uninit();
-    // SAFETY: a place for a message.
-    match unsafe { ring.pop(msg.as_mut_ptr(), ignore) } {
+    let result = loop {
+        // SAFETY: a place for a message.
+        if let Some(result) = unsafe { ring.try_pop(msg.as_mut_ptr(), ignore) } {
+            break result;
+        }
+    };
+    match result {
         // SAFETY: done, hence there is a message.
         Pop::Done => Ok(*unsafe { msg.assume_init() }),
         other => Err(other),
