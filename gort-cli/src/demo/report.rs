@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::figures::{Balance, Blocking, Crowd, Figures, Hogs, Scheduler, Service};
+use super::sleeper::OFTEN;
 use super::spread::Spread;
 use super::text::{micros, millis, percent, shares, thousands};
 use super::view::Stream;
@@ -12,7 +13,7 @@ use crate::term::{Style, wrap};
 const TOLERATED: f64 = 0.1;
 
 /// Decides what holds. Only facts that do not depend on how busy the machine is: lateness is reported, not judged, but for a
-/// sleeper that did not wake at all.
+/// sleeper that hardly woke at all.
 pub(crate) fn judge(figures: &mut Figures) {
     if let Some(s) = figures.service.clone() {
         figures.claim("service", "every answer was right", s.wrong == 0 && s.done > 0);
@@ -28,7 +29,7 @@ pub(crate) fn judge(figures: &mut Figures) {
         figures.claim("uneven load", "processors without work took it from the one that had it", shared);
     }
     let interrupted = figures.interrupted;
-    let woke = move |spread: Option<Spread>| interrupted || spread.is_some_and(|s| s.count >= 2);
+    let woke = move |spread: Option<Spread>| interrupted || spread.is_some_and(|s| s.count >= OFTEN);
     if let Some(h) = figures.hogs.clone() {
         figures.claim("endless loops", "a sleeper beside them kept waking", woke(h.sleeper));
     }

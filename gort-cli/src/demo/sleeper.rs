@@ -10,6 +10,10 @@ use super::spread::{Durations, Spread};
 
 const NAP: Duration = Duration::from_millis(1);
 
+/// Who wakes so many times while others compute or block, within [`PATIENCE`], keeps waking.
+pub(crate) const OFTEN: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The worst so far, for the live view.
 #[derive(Clone, Default)]
 pub(crate) struct Worst(Arc<AtomicU64>);
@@ -20,16 +24,20 @@ impl Worst {
     }
 }
 
-/// Naps until `time` is over or the context ends. The lateness of each nap.
+/// Naps until `time` is over, or for longer if it woke less than [`OFTEN`] so far: other processes may have the cores. Or until
+/// the context ends. The lateness of each nap.
 pub(crate) fn nap_for(ctx: &Context, time: Duration, worst: &Worst) -> Option<Spread> {
     let mut late = Durations::default();
-    let end = Instant::now() + time;
-    while Instant::now() < end && ctx.err().is_none() {
+    let start = Instant::now();
+    let goes_on = |naps| start.elapsed() < if naps < OFTEN { time.max(PATIENCE) } else { time };
+    let mut naps = 0;
+    while goes_on(naps) && ctx.err().is_none() {
         let begin = Instant::now();
         gort::sleep(NAP);
         let lateness = begin.elapsed().saturating_sub(NAP);
         worst.0.fetch_max(lateness.as_nanos() as u64, Relaxed);
         late.add(lateness);
+        naps += 1;
     }
     late.spread()
 }
