@@ -51,8 +51,8 @@
 //! - `GODEBUG=asyncpreemptoff=1` or [`Config::preempt_by_signal(false)`](crate::runtime::Config::preempt_by_signal) leave
 //!   only the flag: then long loops should call [`checkpoint`](crate::checkpoint).
 //! - The thread that watches for all this (`gort-sysmon`) is scheduled as SCHED_BATCH while nobody computes for long or
-//!   blocks, so that it does not interrupt others. `GORT_SYSMON=eager` leaves its policy alone: for sandboxes that end a process which calls
-//!   `sched_setscheduler`. It does so anyway if you chose a policy for the process (`chrt`).
+//!   blocks, so that it does not interrupt others. `GORT_SYSMON=eager` leaves its policy alone: for sandboxes that end a
+//!   process which calls `sched_setscheduler`. It does so anyway if you chose a policy for the process (`chrt`).
 //!
 //! [`stats`](crate::runtime::stats) counts both: `preempted` and `preempted_by_signal`. Many of the latter mean that your
 //! program computes; that is fine.
