@@ -188,6 +188,11 @@ fn handles_are_futures() {
     drop(dropped);
     drop(s);
     assert_eq!(handle.join().unwrap(), Err(RecvError));
+    // Once more than it can be: an error of the caller, and of nobody else.
+    let mut handle = gort::spawn(|| 5);
+    assert_eq!(block_on(&mut handle).unwrap(), 5);
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handle.join()));
+    assert!(again.unwrap_err().downcast::<&str>().unwrap().contains("joined again"));
 }
 
 /// All the messages arrive, once, whoever sends and receives.

@@ -103,6 +103,16 @@ impl Client {
     }
 }
 
+/// Says `Interrupted` before each piece.
+struct Interrupted(Body, bool);
+
+impl Read for Interrupted {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.1 = !self.1;
+        if self.1 { self.0.read(buf) } else { Err(ErrorKind::Interrupted.into()) }
+    }
+}
+
 /// Panics where the connection itself is polled.
 struct Bursts;
 
@@ -136,6 +146,14 @@ fn echo(request: Request) -> io::Result<Response> {
             out.write_all(&[b'x'; 100_000])?;
             panic!("in a writer");
         }))),
+        "/pieces" => {
+            // Read by the handler, as a test or a filter does.
+            let body = Body::from_writer(|out| {
+                (0..20_000).try_for_each(|n| writeln!(out, "line {n}").and_then(|()| out.flush()))
+            });
+            Ok(Response::new(body.into_bytes()?.into()))
+        }
+        "/again" => Ok(Response::new(Body::from_reader(Interrupted(request.into_body(), true)))),
         "/burst" => Ok(Response::new(Body::from_reader(Bursts))),
         _ => Ok(Response::new(format!("{method} {path}").into())),
     }
@@ -181,13 +199,40 @@ fn bodies_of_all_kinds() {
     assert_eq!(client.answer().unwrap().body, b"later");
     assert_eq!(client.get("/read").body, vec![b'r'; 1_000_000]);
     let lines: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
-    assert_eq!(client.get("/write").body, lines.into_bytes());
+    assert_eq!(client.get("/write").body, lines.clone().into_bytes());
+    assert_eq!(client.get("/pieces").body, lines.into_bytes());
     client.send("HEAD /write HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         client.0.read_line(&mut head).unwrap();
     }
     assert_eq!(client.get("/after").body, b"GET /after");
+    running.stop();
+}
+
+/// What a handler makes of a request that is still coming is sent as it comes.
+#[test]
+fn an_answer_is_sent_while_the_request_still_comes() {
+    let running = start(Server::new(), echo);
+    let mut client = running.connect();
+    client.send("POST /again HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.send("3\r\none\r\n");
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert_ne!(client.0.read_line(&mut head).unwrap(), 0);
+    }
+    assert!(head.contains("transfer-encoding: chunked"), "{head}");
+    for piece in ["3\r\none\r\n", "3\r\ntwo\r\n"] {
+        let mut buf = [0; 8];
+        client.0.read_exact(&mut buf).unwrap();
+        assert_eq!(&buf, piece.as_bytes());
+        client.send("3\r\ntwo\r\n");
+    }
+    client.0.read_exact(&mut [0; 8]).unwrap();
+    client.send("0\r\n\r\n");
+    let mut buf = [0; 5];
+    client.0.read_exact(&mut buf).unwrap();
+    assert_eq!(&buf, b"0\r\n\r\n");
     running.stop();
 }
 

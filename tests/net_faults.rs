@@ -5,9 +5,9 @@ mod common;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{Watchdog, amount, child, is_child, run_ok, until};
+use common::{Watchdog, amount, child, cpu_millis, is_child, run_ok, until};
 use gort::net::{TcpListener, TcpStream, UnixStream};
 use socket2::{Domain, Socket, Type};
 
@@ -37,6 +37,13 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         gort::sleep(Duration::from_millis(20));
         rest.extend(fill());
         sockets.iter().for_each(|socket| socket.connect(&address.into()).unwrap());
+        // Who does not want to wait, or not for so long, does not.
+        listener.set_deadline(Some(Instant::now() + Duration::from_millis(20)));
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::TimedOut);
+        listener.set_deadline(None);
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().raw_os_error(), Some(libc::EMFILE));
+        listener.set_nonblocking(false).unwrap();
         let accepted = Arc::new(AtomicUsize::new(0));
         gort::spawn({
             let accepted = accepted.clone();
@@ -78,14 +85,6 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         println!("connected={total}");
         println!("accepted={}", accepted.load(Ordering::Relaxed));
     });
-}
-
-/// CPU time of the process.
-fn cpu_millis() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
 }
 
 /// Descriptors and PollDescs are reused at once, while events of their former users are still on their way: nobody gets

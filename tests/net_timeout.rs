@@ -146,6 +146,36 @@ fn a_read_times_out_with_stds_error_and_the_stream_goes_on() {
     });
 }
 
+/// The time of a read begins with the read, also if it need not try because the last one has emptied the stream.
+#[test]
+fn a_timeout_after_a_short_read_is_no_longer_than_before() {
+    both(|| {
+        let (mut client, mut server) = pair();
+        server.set_read_timeout(Some(100 * MILLI)).unwrap();
+        let mut time_out = || {
+            let start = Instant::now();
+            assert_eq!(server.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+            let first = start.elapsed();
+            // Waited for, so that the edge is known.
+            let mut reader = server.try_clone().unwrap();
+            let reading = gort::spawn(move || {
+                reader.set_read_timeout(Some(common::PATIENCE)).unwrap();
+                reader.read(&mut [0; 8]).unwrap();
+                reader.set_read_timeout(Some(100 * MILLI)).unwrap();
+                let start = Instant::now();
+                assert_eq!(reader.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+                start.elapsed()
+            });
+            gort::sleep(5 * MILLI);
+            client.write_all(b"x").unwrap();
+            (first, reading.join().unwrap())
+        };
+        // It would be twice as long each time; the machine may be busy some of the time.
+        let times: Vec<_> = std::iter::repeat_with(&mut time_out).take(5).collect();
+        assert!(times.iter().any(|(first, second)| *second < *first * 3 / 2), "{times:?}");
+    });
+}
+
 #[test]
 fn data_that_is_there_is_read_after_the_deadline() {
     // As in Go's TestReadTimeout the other way round: std's timeouts never discard what has come.

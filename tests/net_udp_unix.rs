@@ -4,6 +4,7 @@ mod common;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -199,7 +200,6 @@ fn a_regular_file_is_read_by_blocking() {
 
 #[test]
 fn a_descriptor_comes_back_in_the_mode_it_came_in() {
-    use std::os::fd::AsRawFd;
     let is_nonblocking = |fd: i32| {
         // SAFETY: no memory is passed.
         (unsafe { libc::fcntl(fd, libc::F_GETFL) }) & libc::O_NONBLOCK != 0
@@ -209,4 +209,130 @@ fn a_descriptor_comes_back_in_the_mode_it_came_in() {
     assert!(is_nonblocking(reader.as_raw_fd()));
     let reader = reader.into_inner();
     assert!(!is_nonblocking(reader.as_raw_fd()));
+    // One that is only lent.
+    drop(Pollable::new(&reader));
+    assert!(!is_nonblocking(reader.as_raw_fd()));
+    let first = Pollable::new(&reader);
+    drop(Pollable::new(&reader));
+    assert!(is_nonblocking(first.as_raw_fd()));
+    drop(first);
+    assert!(!is_nonblocking(reader.as_raw_fd()));
+    drop(Pollable::new(nonblocking(&reader)));
+    assert!(is_nonblocking(reader.as_raw_fd()));
+}
+
+/// Sets O_NONBLOCK, as others do.
+fn nonblocking<T: AsFd>(fd: T) -> T {
+    // SAFETY: no memory is passed.
+    assert_eq!(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }, 0);
+    fd
+}
+
+#[test]
+fn a_descriptor_that_comes_nonblocking_is_waited_for() {
+    let _watchdog = Watchdog::start();
+    gort::run(|| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let reader = nonblocking(reader);
+        let (sent, heard) = gort::chan::bounded(0);
+        gort::scope(|s| {
+            // The poller knows the second one of the same descriptor already, so it blocks a thread.
+            let first = Pollable::new(&reader);
+            let second = Pollable::new(&reader);
+            assert!(first.is_polled() && !second.is_polled());
+            for mut reader in [first, second] {
+                let sent = sent.clone();
+                s.spawn(move || {
+                    let mut byte = [0];
+                    reader.read_exact(&mut byte).unwrap();
+                    sent.send(byte[0]).unwrap();
+                });
+            }
+            gort::sleep(Duration::from_millis(5));
+            writer.write_all(b"x").unwrap();
+            assert_eq!(heard.recv(), Ok(b'x'));
+            writer.write_all(b"y").unwrap();
+            assert_eq!(heard.recv(), Ok(b'y'));
+        });
+        // With a deadline, too.
+        let (_first, second) = (Pollable::new(&reader), Pollable::new(&reader));
+        second.set_read_deadline(Some(Instant::now() + Duration::from_millis(5)));
+        assert_eq!(
+            second.read_with(|&(mut reader)| reader.read(&mut [0])).unwrap_err().kind(),
+            ErrorKind::TimedOut
+        );
+    });
+}
+
+/// A read from a Unix socket ends where descriptors were sent along, though there is more.
+#[test]
+fn what_comes_after_descriptors_is_read() {
+    use std::os::unix::net::UnixStream as Std;
+    let _watchdog = Watchdog::start();
+    gort::run(|| {
+        for _ in 0..20 {
+            let (from, to) = Std::pair().unwrap();
+            let (mut signal, signalled) = UnixStream::pair().unwrap();
+            let to = UnixStream::from(to);
+            send_with_descriptor(&from, b"a");
+            (&from).write_all(b"b").unwrap();
+            // The poller has told of what came before when it tells of this.
+            let waiting = gort::spawn(move || (&signalled).read_exact(&mut [0]));
+            gort::sleep(Duration::from_millis(1));
+            signal.write_all(b"!").unwrap();
+            waiting.join().unwrap().unwrap();
+            let mut buf = [0; 64];
+            assert_eq!((&to).read(&mut buf).unwrap(), 1);
+            assert_eq!((&to).read(&mut buf).unwrap(), 1);
+            assert_eq!(buf[0], b'b');
+        }
+    });
+}
+
+fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut control = [0u64; 4];
+    // SAFETY: all parts of the message live until the call is over, and the control message fits.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header).cast::<i32>().write(socket.as_raw_fd());
+        assert_eq!(libc::sendmsg(socket.as_raw_fd(), &raw const message, 0), bytes.len() as isize);
+    }
+}
+
+/// The end of a context says nothing about sockets, and who waits for its turn there does not spin.
+#[test]
+fn who_waits_behind_another_reader_does_not_spin_when_its_context_ends() {
+    if !common::alone("who_waits_behind_another_reader_does_not_spin_when_its_context_ends") {
+        return;
+    }
+    gort::run(|| {
+        let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+        socket.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        let address = socket.local_addr().unwrap();
+        let receive = |socket: Arc<UdpSocket>| move || socket.recv(&mut [0; 8]).unwrap();
+        let first = gort::spawn(receive(socket.clone()));
+        gort::sleep(Duration::from_millis(5));
+        let second = gort::spawn({
+            let receive = receive(socket.clone());
+            move || gort::time::timeout(Duration::from_millis(5), receive)
+        });
+        gort::sleep(Duration::from_millis(20));
+        let before = common::cpu_millis();
+        gort::sleep(Duration::from_millis(300));
+        let busy = common::cpu_millis() - before;
+        assert!(busy < 100, "{busy} ms of CPU time in 300 ms of waiting");
+        for _ in 0..2 {
+            socket.send_to(b"datagram", address).unwrap();
+        }
+        first.join().unwrap();
+        let _it_may_say_that_its_time_is_over = second.join().unwrap();
+    });
 }

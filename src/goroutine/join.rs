@@ -199,7 +199,7 @@ impl<T> JoinInner<T> {
         // SAFETY: the goroutine has finished, so the result is stored and ours.
         match unsafe { (*self.packet.result.get()).take() } {
             Some(result) => result,
-            None => throw("join", format_args!("the result of a goroutine was taken twice")),
+            None => panic!("a JoinHandle was polled or joined again after it had given its result"),
         }
     }
 
@@ -249,7 +249,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Waits for the goroutine as [`join`](JoinHandle::join) does. Must not be polled, or joined, again after that.
+/// Waits for the goroutine as [`join`](JoinHandle::join) does. Polling or joining it again after that panics.
 ///
 /// ```
 /// let handle = gort::spawn(|| 5);

@@ -59,6 +59,8 @@ pub(super) struct Upload {
 /// What a function writes, as it comes.
 struct Pieces {
     receiver: Receiver<io::Result<Bytes>>,
+    /// What `Read` has not taken yet of the last piece.
+    rest: Bytes,
     waiting: Option<crate::chan::RecvFuture<'static, io::Result<Bytes>>>,
 }
 
@@ -103,7 +105,14 @@ impl Body {
     /// polled: not by the goroutine that polls it.
     pub(super) fn read_elsewhere(self) -> Body {
         match self.0 {
-            Kind::Reader(mut reader) => Body::from_writer(move |out| io::copy(&mut reader, out).map(drop)),
+            Kind::Reader(mut reader) => Body::from_writer(move |out| {
+                // As where the connection is polled: what a read gives is sent at once.
+                while let piece @ [_, ..] = &*read_piece(&mut reader)? {
+                    out.write_all(piece)?;
+                    out.flush()?;
+                }
+                Ok(())
+            }),
             _ => self,
         }
     }
@@ -114,7 +123,7 @@ impl Body {
             let write = write.take()?;
             let (sender, receiver) = bounded(2);
             crate::spawn(move || BodyWriter::run(sender, write));
-            self.0 = Kind::Pieces(Box::new(Pieces { receiver, waiting: None }));
+            self.0 = Kind::Pieces(Box::new(Pieces { receiver, rest: Bytes::new(), waiting: None }));
         }
         match &mut self.0 {
             Kind::Pieces(pieces) => Some(pieces),
@@ -184,9 +193,11 @@ impl Read for Body {
             Kind::Request(upload) => upload.next()?,
             Kind::Writer(_) | Kind::Pieces(_) => {
                 let Some(pieces) = self.pieces() else { return Ok(0) };
-                let Ok(piece) = pieces.receiver.recv() else { return Ok(0) };
-                self.0 = Kind::Reader(Box::new(Chain { first: piece?, then: std::mem::take(self) }));
-                return self.read(buf);
+                if pieces.rest.is_empty() {
+                    let Ok(piece) = pieces.receiver.recv() else { return Ok(0) };
+                    pieces.rest = piece?;
+                }
+                &mut pieces.rest
             }
         };
         let length = bytes.len().min(buf.len());
@@ -195,20 +206,17 @@ impl Read for Body {
     }
 }
 
-/// A piece that was taken out, and the rest.
-struct Chain {
-    first: Bytes,
-    then: Body,
-}
-
-impl Read for Chain {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if self.first.is_empty() {
-            return self.then.read(buf);
+/// What one read gives; nothing at the end.
+fn read_piece(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut buf = vec![0; PIECE];
+    loop {
+        match reader.read(&mut buf) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => {
+                buf.truncate(result?);
+                return Ok(buf);
+            }
         }
-        let length = self.first.len().min(buf.len());
-        self.first.copy_to_slice(&mut buf[..length]);
-        Ok(length)
     }
 }
 
@@ -228,15 +236,7 @@ impl hyper::body::Body for Body {
             }
             Kind::Request(upload) => ready!(upload.poll(context)).transpose(),
             Kind::Reader(reader) => {
-                let mut buf = vec![0; PIECE];
-                match reader.read(&mut buf) {
-                    Ok(0) => None,
-                    Ok(length) => {
-                        buf.truncate(length);
-                        Some(Ok(Bytes::from(buf)))
-                    }
-                    Err(error) => Some(Err(error)),
-                }
+                read_piece(reader).map(|piece| (!piece.is_empty()).then(|| piece.into())).transpose()
             }
             Kind::Writer(_) | Kind::Pieces(_) => match self.pieces() {
                 Some(pieces) => ready!(pieces.poll(context)),
@@ -265,6 +265,9 @@ impl hyper::body::Body for Body {
 
 impl Pieces {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        if !self.rest.is_empty() {
+            return Poll::Ready(Some(Ok(std::mem::take(&mut self.rest))));
+        }
         let receiver = &self.receiver;
         let waiting = self.waiting.get_or_insert_with(|| {
             // SAFETY: the future is dropped before the receiver, which does not move: it is in a box of its own.

@@ -17,6 +17,8 @@ use crate::sys::fd;
 /// A socket that can be polled: [`TcpStream`](crate::net::TcpStream) or [`UnixStream`](crate::net::UnixStream).
 pub(crate) trait AsyncStream {
     type Inner: AsFd;
+    /// Whether it has nothing more after a read that got less than it wanted.
+    const SHORT_READ_EMPTIES: bool;
     fn io(&self) -> &Io<Self::Inner>;
     fn shut_down(inner: &Self::Inner) -> io::Result<()>;
 }
@@ -91,9 +93,13 @@ impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
         }
         // SAFETY: nothing is uninitialised that was not.
         let target = unsafe { buf.as_mut() };
-        let poll = this.stream.io().poll_read_stream(&mut this.polls, context, wanted, |inner| {
-            fd::recv_uninit(inner.as_fd(), target)
-        });
+        let (io, polls) = (this.stream.io(), &mut this.polls);
+        let attempt = |inner: &S::Inner| fd::recv_uninit(inner.as_fd(), target);
+        let poll = if S::SHORT_READ_EMPTIES {
+            io.poll_read_stream(polls, context, wanted, attempt)
+        } else {
+            io.poll(polls, Direction::Read, context, attempt)
+        };
         poll.map_ok(|length| {
             // SAFETY: so many bytes were read.
             unsafe { buf.advance(length) }

@@ -7,6 +7,7 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,19 @@ use crate::sys::fd;
 pub(crate) struct Io<T: AsFd> {
     inner: ManuallyDrop<T>,
     gate: ManuallyDrop<Gate>,
+    mode: Mode,
+}
+
+/// Whose business O_NONBLOCK is afterwards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Of the handle's user: its wish holds for what `into_inner` gives back. What is dropped keeps it: nobody sees that
+    /// descriptor again, and duplicates need it.
+    Users,
+    /// Others have the same open file, and it was blocking before.
+    WasBlocking,
+    /// As before; but it was never changed.
+    Unchanged,
 }
 
 /// How a descriptor comes here.
@@ -27,15 +41,25 @@ pub(crate) enum Found {
     Nonblocking,
     /// It was made blocking, for us.
     Blocking,
-    /// It is the user's.
+    /// It is the user's, and its mode says whether the user wants to wait.
     Somehow,
+    /// It may still be somebody else's, too, and says nothing by its mode. In the end it has the mode that it had.
+    Lent {
+        /// It is not to be set to O_NONBLOCK.
+        as_it_is: bool,
+    },
 }
 
 impl<T: AsFd> Io<T> {
     /// Takes over a descriptor. Never fails: one that cannot be polled blocks its thread.
     pub(crate) fn new(inner: T, found: Found) -> Io<T> {
-        let nonblocking = found == Found::Somehow && fd::is_nonblocking(inner.as_fd()).unwrap_or(false);
-        let is_set = nonblocking || found == Found::Nonblocking;
+        let is_set = match found {
+            Found::Nonblocking | Found::Lent { as_it_is: true } => true,
+            Found::Blocking => false,
+            Found::Somehow | Found::Lent { as_it_is: false } => {
+                fd::is_nonblocking(inner.as_fd()).unwrap_or(false)
+            }
+        };
         let registration = Registration::new(inner.as_fd()).ok().and_then(|registration| {
             if !is_set && fd::set_nonblocking(inner.as_fd(), true).is_err() {
                 registration.deregister(inner.as_fd());
@@ -46,11 +70,17 @@ impl<T: AsFd> Io<T> {
         if registration.is_none() && found == Found::Nonblocking {
             let _it_blocks_or_fails = fd::set_nonblocking(inner.as_fd(), false);
         }
-        Io::assemble(inner, Gate::new(registration, Shared::new(nonblocking)))
+        let mode = match found {
+            Found::Lent { .. } if is_set => Mode::Unchanged,
+            Found::Lent { .. } => Mode::WasBlocking,
+            _ => Mode::Users,
+        };
+        Io::assemble(inner, registration, Shared::new(found == Found::Somehow && is_set), mode)
     }
 
-    fn assemble(inner: T, gate: Gate) -> Io<T> {
-        Io { inner: ManuallyDrop::new(inner), gate: ManuallyDrop::new(gate) }
+    fn assemble(inner: T, registration: Option<Registration>, shared: Arc<Shared>, mode: Mode) -> Io<T> {
+        let gate = Gate::new(registration, inner.as_fd(), shared);
+        Io { inner: ManuallyDrop::new(inner), gate: ManuallyDrop::new(gate), mode }
     }
 
     /// A handle for a duplicate of the descriptor, with the same timeouts and mode.
@@ -59,7 +89,7 @@ impl<T: AsFd> Io<T> {
             Some(_) => Some(Registration::new(duplicate.as_fd())?),
             None => None,
         };
-        Ok(Io::assemble(duplicate, Gate::new(registration, self.gate.shared.clone())))
+        Ok(Io::assemble(duplicate, registration, self.gate.shared.clone(), self.mode))
     }
 
     #[inline]
@@ -70,9 +100,12 @@ impl<T: AsFd> Io<T> {
     /// The inner descriptor, in the mode that the user knows.
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);
-        if this.deregister() && !this.gate.shared.nonblocking.load(Ordering::Relaxed) {
-            let _it_was_possible_before = fd::set_nonblocking(this.inner.as_fd(), false);
-        }
+        let unwanted = match this.mode {
+            Mode::Users => !this.wants_would_block(),
+            Mode::WasBlocking => true,
+            Mode::Unchanged => false,
+        };
+        this.deregister(unwanted);
         // SAFETY: neither is used again: `this` is not dropped.
         unsafe {
             ManuallyDrop::drop(&mut this.gate);
@@ -90,9 +123,18 @@ impl<T: AsFd> Io<T> {
         self.gate.registration.is_some()
     }
 
-    fn deregister(&mut self) -> bool {
-        let registration = self.gate.registration.take();
-        registration.map(|registration| registration.deregister(self.inner.as_fd())).is_some()
+    /// Ends what `new` began, with O_NONBLOCK if it was not wanted.
+    fn deregister(&mut self, nonblocking_is_unwanted: bool) {
+        let Some(registration) = self.gate.registration.take() else { return };
+        registration.deregister(self.inner.as_fd());
+        if nonblocking_is_unwanted {
+            let _it_was_possible_before = fd::set_nonblocking(self.inner.as_fd(), false);
+        }
+    }
+
+    /// Whether the user wants errors of kind `WouldBlock` instead of waits.
+    pub(crate) fn wants_would_block(&self) -> bool {
+        self.gate.shared.nonblocking.load(Ordering::Relaxed)
     }
 
     /// The user's wish for `WouldBlock`, for all duplicates.
@@ -144,6 +186,16 @@ impl<T: AsFd> Io<T> {
         self.gate.run(direction, Patience::AsSet, || attempt(&mut self.inner))
     }
 
+    /// As [`run`](Io::run), to read some bytes of a stream of which nothing is known.
+    #[inline]
+    pub(crate) fn read_some(
+        &self,
+        _wanted: usize,
+        attempt: impl FnMut(&T) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.run(Direction::Read, attempt)
+    }
+
     /// See [`Gate::read_stream`].
     #[inline]
     pub(crate) fn read_stream(
@@ -173,8 +225,7 @@ impl<T: AsFd> AsFd for Io<T> {
 
 impl<T: AsFd> Drop for Io<T> {
     fn drop(&mut self) {
-        // The mode stays: nobody sees this descriptor again, and duplicates need it.
-        self.deregister();
+        self.deregister(self.mode == Mode::WasBlocking);
         // SAFETY: neither is used again.
         unsafe {
             ManuallyDrop::drop(&mut self.inner);

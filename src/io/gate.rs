@@ -6,12 +6,15 @@
 //! forgotten: see netpoll/README.md.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::context::ambient;
 use crate::netpoll::{Direction, Observed, Registration};
 use crate::sync::{Mutex, MutexGuard};
+use crate::sys::fd;
 use crate::time::clock;
 use crate::timer::NEVER;
 
@@ -43,9 +46,14 @@ pub(crate) enum Patience {
 /// The time between two attempts without edges, in nanoseconds.
 const NAP: u64 = 2_000_000;
 
+/// A wait that nobody can end early looks so often whether it should, in nanoseconds.
+const NAP_UNPOLLED: u64 = 50_000_000;
+
 pub(super) struct Gate {
     /// None: the descriptor cannot be polled (a regular file, say). It blocks its thread, in `gort::blocking`.
     pub(super) registration: Option<Registration>,
+    /// It is open as long as the gate is used.
+    fd: RawFd,
     turns: [Mutex<()>; 2],
     /// In nanoseconds of the monotonic clock; `NEVER` for none.
     deadlines: [AtomicU64; 2],
@@ -55,10 +63,10 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(registration: Option<Registration>, shared: Arc<Shared>) -> Gate {
+    pub(super) fn new(registration: Option<Registration>, fd: BorrowedFd<'_>, shared: Arc<Shared>) -> Gate {
         let turns = [Mutex::new(()), Mutex::new(())];
         let deadlines = [NEVER.into(), NEVER.into()];
-        Gate { registration, turns, deadlines, drained: AtomicUsize::new(0), shared }
+        Gate { registration, fd: fd.as_raw_fd(), turns, deadlines, drained: AtomicUsize::new(0), shared }
     }
 
     /// The longest wait of each later call in that direction.
@@ -84,21 +92,30 @@ impl Gate {
         }
     }
 
-    /// Reads up to `wanted` bytes from a stream, as [`run`](Gate::run). If the last read emptied the stream, and nothing was
-    /// heard of it since, this begins with the wait.
+    /// Reads up to `wanted` bytes from a stream that gives all it has, as [`run`](Gate::run). If the last read emptied the
+    /// stream, and nothing was heard of it since, this begins with the wait.
+    ///
+    /// Not for Unix sockets: a read from those ends where descriptors were sent along, or where another sender begins.
     #[inline]
     pub(super) fn read_stream(
         &self,
         wanted: usize,
         mut attempt: impl FnMut() -> io::Result<usize>,
     ) -> io::Result<usize> {
-        let Some(registration) = &self.registration else { return run_blocking(attempt) };
+        let Some(registration) = &self.registration else {
+            return self.run_blocking(Direction::Read, Patience::AsSet, attempt);
+        };
         let first = registration.observe(Direction::Read);
-        if first.to_word() == self.drained.load(Ordering::Relaxed) && first.is_plain_edge() && wanted != 0 {
-            self.wait_before_reading(registration, first)?;
-        }
+        let waiting = if first.to_word() == self.drained.load(Ordering::Relaxed)
+            && first.is_plain_edge()
+            && wanted != 0
+        {
+            self.wait_before_reading(registration, first)?
+        } else {
+            None
+        };
         let mut observed = None;
-        let result = self.run(Direction::Read, Patience::AsSet, || {
+        let result = self.run_on(registration, waiting, Direction::Read, Patience::AsSet, || {
             observed = Some(registration.observe(Direction::Read));
             attempt()
         });
@@ -111,13 +128,19 @@ impl Gate {
         result
     }
 
+    /// Returns the turn, whose timeout goes on.
     #[inline(never)]
-    fn wait_before_reading(&self, registration: &Registration, observed: Observed) -> io::Result<()> {
+    fn wait_before_reading(
+        &self,
+        registration: &Registration,
+        observed: Observed,
+    ) -> io::Result<Option<Waiting<'_>>> {
         if self.shared.nonblocking.load(Ordering::Relaxed) {
-            return Ok(()); // what has come may not have been heard of yet
+            return Ok(None); // what has come may not have been heard of yet
         }
         let waiting = self.take_turn(Direction::Read, Patience::AsSet)?;
-        self.wait(registration, &waiting, observed)
+        self.wait(registration, &waiting, observed)?;
+        Ok(Some(waiting))
     }
 
     /// Does `attempt` until it does not block.
@@ -126,10 +149,24 @@ impl Gate {
         &self,
         direction: Direction,
         patience: Patience,
+        attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        match &self.registration {
+            Some(registration) => self.run_on(registration, None, direction, patience, attempt),
+            None => self.run_blocking(direction, patience, attempt),
+        }
+    }
+
+    /// As [`run`](Gate::run), by one who may have its turn already.
+    #[inline]
+    fn run_on<'a, R>(
+        &'a self,
+        registration: &Registration,
+        mut waiting: Option<Waiting<'a>>,
+        direction: Direction,
+        patience: Patience,
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let Some(registration) = &self.registration else { return run_blocking(attempt) };
-        let mut waiting = None;
         loop {
             let observed = registration.observe(direction);
             if observed.is_closed() {
@@ -149,7 +186,37 @@ impl Gate {
         }
     }
 
-    /// Waits without regard to readiness; only [`close`](Gate::close) ends it early, with an error.
+    /// As [`run`](Gate::run), for a descriptor that the poller does not know. It may be O_NONBLOCK all the same.
+    #[cold]
+    pub(super) fn run_blocking<R>(
+        &self,
+        direction: Direction,
+        patience: Patience,
+        mut attempt: impl FnMut() -> io::Result<R>,
+    ) -> io::Result<R> {
+        let waiting = self.begin(direction, patience);
+        crate::blocking(|| {
+            loop {
+                match attempt() {
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(error)
+                        if error.kind() == ErrorKind::WouldBlock
+                            && (waiting.insists || !self.shared.nonblocking.load(Ordering::Relaxed)) => {}
+                    result => return result,
+                }
+                let left = self.deadline_of(&waiting)?.saturating_sub(clock::nanos()).min(waiting.nap);
+                // SAFETY: see the field.
+                let fd = unsafe { BorrowedFd::borrow_raw(self.fd) };
+                fd::wait_until_ready(
+                    fd,
+                    direction == Direction::Write,
+                    Duration::from_nanos(left.min(NAP_UNPOLLED)),
+                );
+            }
+        })
+    }
+
+    /// Waits without regard to readiness; only [`close`](Gate::close) and a deadline end it early, with an error.
     pub(super) fn pause(&self, direction: Direction, pause: Duration) -> io::Result<()> {
         let Some(registration) = &self.registration else {
             crate::sleep(pause);
@@ -157,43 +224,66 @@ impl Gate {
         };
         let end = clock::nanos_at(clock::now() + pause);
         let _turn = self.turns[direction as usize].lock();
+        let moment = &self.deadlines[direction as usize];
         loop {
             let observed = registration.observe(direction);
             if observed.is_closed() {
                 return Err(closed());
             }
-            if clock::nanos() >= end {
+            let (now, deadline) = (clock::nanos(), moment.load(Ordering::Relaxed));
+            if now >= deadline {
+                return Err(timed_out());
+            }
+            if now >= end {
                 return Ok(());
             }
-            registration.wait(direction, observed, end, || true);
+            let unchanged = || moment.load(Ordering::Relaxed) == deadline;
+            registration.wait(direction, observed, end.min(deadline), unchanged);
         }
+    }
+
+    /// One whose timeout begins now, and who has not got its turn yet.
+    fn begin(&self, direction: Direction, patience: Patience) -> Waiting<'_> {
+        let timeout = self.shared.timeouts[direction as usize].load(Ordering::Relaxed);
+        let (deadline, insists) = match patience {
+            Patience::Until(deadline) => (deadline, true),
+            _ if timeout == NEVER => (NEVER, false),
+            _ => (clock::nanos().saturating_add(timeout), false),
+        };
+        let nap = if patience == Patience::NoEdges { NAP } else { NEVER };
+        Waiting { direction, deadline, insists, nap, turn: None }
     }
 
     /// The attempt would block: becomes the one that waits.
     #[inline(never)]
     fn take_turn(&self, direction: Direction, patience: Patience) -> io::Result<Waiting<'_>> {
-        let (deadline, on_timeout) = match patience {
-            Patience::Until(deadline) => (deadline, ErrorKind::TimedOut),
-            _ if self.shared.nonblocking.load(Ordering::Relaxed) => return Err(would_block()),
-            _ => {
-                let timeout = self.shared.timeouts[direction as usize].load(Ordering::Relaxed);
-                let deadline = if timeout == NEVER { NEVER } else { clock::nanos().saturating_add(timeout) };
-                (deadline, ErrorKind::WouldBlock)
-            }
-        };
+        let mut waiting = self.begin(direction, patience);
+        if !waiting.insists && self.shared.nonblocking.load(Ordering::Relaxed) {
+            return Err(would_block());
+        }
         let turn = &self.turns[direction as usize];
-        let nap = if patience == Patience::NoEdges { NAP } else { NEVER };
-        let mut waiting = Waiting { direction, deadline, on_timeout, nap, _turn: turn.try_lock() };
-        while waiting._turn.is_none() {
-            let until = self.deadline_of(&waiting)?;
-            waiting._turn = match until {
+        waiting.turn = turn.try_lock();
+        if waiting.turn.is_none() {
+            self.queue_for(turn, &mut waiting)?;
+        }
+        Ok(waiting)
+    }
+
+    /// Somebody else has the turn.
+    #[cold]
+    fn queue_for<'a>(&self, turn: &'a Mutex<()>, waiting: &mut Waiting<'a>) -> io::Result<()> {
+        // A socket's waits are not those that a context limits.
+        let _unlimited = ambient::suspend();
+        while waiting.turn.is_none() {
+            let until = self.deadline_of(waiting)?;
+            waiting.turn = match until {
                 NEVER => Some(turn.lock()),
                 _ => turn.try_lock_until(
                     clock::now() + Duration::from_nanos(until.saturating_sub(clock::nanos())),
                 ),
             };
         }
-        Ok(waiting)
+        Ok(())
     }
 
     #[inline(never)]
@@ -216,10 +306,7 @@ impl Gate {
         if deadline == NEVER || clock::nanos() < deadline {
             return Ok(deadline);
         }
-        match waiting.on_timeout {
-            ErrorKind::WouldBlock if moment > deadline => Err(would_block()),
-            _ => Err(io::Error::new(ErrorKind::TimedOut, "the deadline has passed")),
-        }
+        Err(if waiting.insists || moment <= deadline { timed_out() } else { would_block() })
     }
 }
 
@@ -228,10 +315,15 @@ struct Waiting<'a> {
     direction: Direction,
     /// The end of its timeout.
     deadline: u64,
-    on_timeout: ErrorKind,
+    /// Waits even if the user wants `WouldBlock`; and the end of its time is `TimedOut`.
+    insists: bool,
     /// The longest time between two attempts.
     nap: u64,
-    _turn: Option<MutexGuard<'a, ()>>,
+    turn: Option<MutexGuard<'a, ()>>,
+}
+
+fn timed_out() -> io::Error {
+    io::Error::new(ErrorKind::TimedOut, "the deadline has passed")
 }
 
 /// As the kernel says it, also for timeouts: that is what std's users on Linux know.
@@ -241,16 +333,4 @@ fn would_block() -> io::Error {
 
 pub(super) fn closed() -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, "closed by `close`")
-}
-
-#[cold]
-pub(super) fn run_blocking<R>(mut attempt: impl FnMut() -> io::Result<R>) -> io::Result<R> {
-    crate::blocking(|| {
-        loop {
-            match attempt() {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
-    })
 }

@@ -13,7 +13,8 @@ use crate::sys::fd;
 /// device.
 ///
 /// The descriptor is set to O_NONBLOCK for as long as it is in here, and so are its duplicates, those in other processes
-/// included. Terminals are an exception, because standard output is often a duplicate of standard input: they keep
+/// included: of two `Pollable`s of the same open file, the one that was made first should be dropped last. One that
+/// is O_NONBLOCK already is waited for all the same, and stays as it is. Terminals are an exception, because standard output is often a duplicate of standard input: they keep
 /// their mode, and are asked whether they are ready before each call. What epoll cannot wait for (a regular file, a
 /// directory) is used inside [`gort::blocking`](crate::blocking).
 ///
@@ -40,8 +41,7 @@ impl<T: AsFd> Pollable<T> {
     /// Takes over a descriptor. One that cannot be polled is used all the same, by blocking calls.
     pub fn new(inner: T) -> Pollable<T> {
         let terminal = inner.as_fd().is_terminal();
-        let found = if terminal { Found::Nonblocking } else { Found::Somehow };
-        Pollable { io: Io::new(inner, found), terminal }
+        Pollable { io: Io::new(inner, Found::Lent { as_it_is: terminal }), terminal }
     }
 
     /// Whether waiting for it leaves the thread free. Not so for regular files.
@@ -56,10 +56,6 @@ impl<T: AsFd> Pollable<T> {
 
     /// The inner value, as it came.
     pub fn into_inner(self) -> T {
-        if self.terminal {
-            // Its mode was never changed.
-            let _ = self.io.set_nonblocking(fd::is_nonblocking(self.io.as_fd()).unwrap_or(false));
-        }
         self.io.into_inner()
     }
 

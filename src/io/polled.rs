@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::core::Io;
-use super::gate::{Gate, closed, run_blocking};
+use super::gate::{Gate, Patience, closed};
 use crate::future::poller::Polled;
 use crate::netpoll::{Direction, Registration};
 
@@ -81,7 +81,9 @@ impl Gate {
         stream: bool,
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
-        let Some(registration) = &self.registration else { return Poll::Ready(run_blocking(attempt)) };
+        let Some(registration) = &self.registration else {
+            return Poll::Ready(self.run_blocking(direction, Patience::AsSet, attempt));
+        };
         let place = &mut polls.0[direction as usize];
         loop {
             let observed = registration.observe(direction);

@@ -14,7 +14,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The next connection, non-blocking. While the process (or the machine) is out of descriptors or memory, it tries again
-/// after growing pauses: the connection stays in the kernel's queue.
+/// after growing pauses, unless the user does not want to wait: the connection stays in the kernel's queue.
 pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -26,7 +26,9 @@ pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
             Err(error) => match error.raw_os_error() {
                 // The client gave up while it was in the queue.
                 Some(libc::ECONNABORTED) => {}
-                Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
+                    if !io.wants_would_block() =>
+                {
                     io.pause(Direction::Read, pause)?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

@@ -35,7 +35,8 @@ macro_rules! descriptor_traits {
             }
         }
 
-        /// In the mode that `set_nonblocking` chose, with the same timeouts.
+        /// In the mode that `set_nonblocking` chose, with the same timeouts. The mode belongs to all clones: if it is to
+        /// block, those that are left block their threads from then on, and deadlines and `close` no longer end that.
         impl From<$type> for $std {
             fn from(socket: $type) -> $std {
                 socket.io.into_inner()
@@ -150,13 +151,13 @@ macro_rules! timeouts {
     };
 }
 
-/// `Read` and `Write`, for the type and for references to it.
+/// `Read` and `Write`, for the type and for references to it. `$read` is the method of `Io` that reads.
 macro_rules! stream_traits {
-    ($type:ident) => {
+    ($type:ident, $read:ident) => {
         impl Read for &$type {
             #[inline]
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-                self.io.read_stream(buf.len(), |mut inner| inner.read(buf))
+                self.io.$read(buf.len(), |mut inner| inner.read(buf))
             }
 
             fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {

@@ -115,11 +115,12 @@ impl TcpStream {
 
 descriptor_traits!(TcpStream, net::TcpStream);
 timeouts!(TcpStream, net::TcpStream);
-stream_traits!(TcpStream);
+stream_traits!(TcpStream, read_stream);
 
 #[cfg(feature = "hyper")]
 impl crate::hyper::AsyncStream for TcpStream {
     type Inner = net::TcpStream;
+    const SHORT_READ_EMPTIES: bool = true;
 
     fn io(&self) -> &Io<net::TcpStream> {
         &self.io

@@ -80,11 +80,12 @@ impl UnixStream {
 
 descriptor_traits!(UnixStream, net::UnixStream);
 timeouts!(UnixStream, net::UnixStream);
-stream_traits!(UnixStream);
+stream_traits!(UnixStream, read_some);
 
 #[cfg(feature = "hyper")]
 impl crate::hyper::AsyncStream for UnixStream {
     type Inner = net::UnixStream;
+    const SHORT_READ_EMPTIES: bool = false;
 
     fn io(&self) -> &Io<net::UnixStream> {
         &self.io

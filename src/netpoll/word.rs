@@ -83,21 +83,27 @@ impl PollWord {
     }
 
     /// The poll of number `version` saw an edge, which told of more than data if `special`. Whoever waited is returned and must be readied.
+    ///
+    /// Two polls may tell of their edges in the other order than the kernel told them. Of an edge that nobody has seen yet,
+    /// `special` stays: it may be the stream's end, which the kernel tells once.
     #[must_use]
     pub(crate) fn notify(&self, version: usize, special: bool) -> Option<usize> {
-        self.change(version << 3 | if special { SPECIAL } else { 0 } | READY)
+        self.change(|now| {
+            let special = special || (now & 0b11 == READY && now & SPECIAL != 0);
+            version << 3 | if special { SPECIAL } else { 0 } | READY
+        })
     }
 
     /// Ends all waiting for good. Whoever waited is returned and must be readied.
     #[must_use]
     pub(crate) fn close(&self) -> Option<usize> {
-        self.change(CLOSED)
+        self.change(|_| CLOSED)
     }
 
-    fn change(&self, to: usize) -> Option<usize> {
+    fn change(&self, to: impl Fn(usize) -> usize) -> Option<usize> {
         let mut now = self.0.load(Ordering::Relaxed);
         while now != CLOSED {
-            match self.0.compare_exchange_weak(now, to, Ordering::AcqRel, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(now, to(now), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(before) => return Observed(before).is_waiting().then_some(before),
                 Err(other) => now = other,
             }

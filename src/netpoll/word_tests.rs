@@ -44,3 +44,15 @@ fn a_kick_ends_a_wait_and_is_not_remembered() {
     assert!(word.begin_wait(word.observe(), SOMEBODY));
     assert!(word.cancel(SOMEBODY));
 }
+
+#[test]
+fn an_end_that_nobody_has_seen_is_not_forgotten_for_an_edge_that_is_told_late() {
+    let word = PollWord::new();
+    assert_eq!(word.notify(2, true), None);
+    assert_eq!(word.notify(3, false), None);
+    assert!(!word.observe().is_plain_edge());
+    // After the next wait it is.
+    assert!(word.begin_wait(word.observe(), SOMEBODY | 4));
+    assert_eq!(word.notify(4, false), Some(SOMEBODY | 4));
+    assert!(word.observe().is_plain_edge());
+}

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
 
 fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -23,10 +24,16 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Resu
 
 /// Whether a read (or a write) would not block right now.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
+    wait_until_ready(fd, write, Duration::ZERO)
+}
+
+/// Blocks the thread until a read (or a write) would not block. False: the time is over.
+pub(crate) fn wait_until_ready(fd: BorrowedFd<'_>, write: bool, patience: Duration) -> bool {
     let events = if write { libc::POLLOUT } else { libc::POLLIN };
     let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let millis = patience.as_nanos().div_ceil(1_000_000);
     // SAFETY: one entry.
-    unsafe { libc::poll(&raw mut entry, 1, 0) != 0 }
+    unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }
 }
 
 /// Reads what is there.

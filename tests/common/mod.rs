@@ -206,3 +206,11 @@ pub(crate) fn migrate() {
         moved.store(true, Ordering::Release);
     }
 }
+
+/// CPU time of the process.
+pub(crate) fn cpu_millis() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000
+}
