@@ -415,3 +415,78 @@ fn a_timer_is_set_where_it_was_made() {
     assert!(text.contains("where it was made"), "{text}");
     assert!(timer.stop());
 }
+
+/// The clock of a bubble stands still while somebody runs, and waiting for a lock ends all the same.
+#[test]
+fn nobody_is_kept_from_a_lock_for_ever() {
+    for seed in 0..20 {
+        Bubble::new().seed(seed).run(|| {
+            let flag = Arc::new(Mutex::new(false));
+            let other = flag.clone();
+            gort::spawn(move || *other.lock() = true);
+            loop {
+                let guard = flag.lock();
+                if *guard {
+                    break;
+                }
+                gort::yield_now();
+            }
+        });
+        Bubble::new().seed(seed).run(|| {
+            let flag = Arc::new(RwLock::new(false));
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    let flag = flag.clone();
+                    gort::spawn(move || {
+                        // Two readers whose reads overlap.
+                        loop {
+                            let guard = flag.read();
+                            if *guard {
+                                break;
+                            }
+                            gort::yield_now();
+                            gort::yield_now();
+                        }
+                    })
+                })
+                .collect();
+            let writer = gort::spawn(move || *flag.write() = true);
+            readers.into_iter().chain([writer]).for_each(|handle| handle.join().unwrap());
+        });
+    }
+}
+
+/// Whoever looks at the goroutines of a bubble from outside holds them for a moment.
+#[test]
+fn dumps_do_not_disturb() {
+    let done = Arc::new(AtomicBool::new(false));
+    let dumper = std::thread::spawn({
+        let done = done.clone();
+        move || {
+            while !done.load(Ordering::Relaxed) {
+                let _text = gort::runtime::dump().to_string();
+            }
+        }
+    });
+    for seed in 0..30 {
+        Bubble::new().seed(seed).run(|| {
+            let (s, r) = bounded(0);
+            let echo = gort::spawn(move || r.iter().sum::<u64>());
+            let helper = s.clone();
+            gort::spawn(move || {
+                for n in 0..20 {
+                    helper.send(n).unwrap();
+                    sleep(MS * n as u32);
+                }
+            });
+            for n in 0..20 {
+                wait();
+                s.send(n).unwrap();
+            }
+            drop(s);
+            assert_eq!(echo.join().unwrap(), 380);
+        });
+    }
+    done.store(true, Ordering::Relaxed);
+    dumper.join().unwrap();
+}

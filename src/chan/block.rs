@@ -14,11 +14,20 @@ pub(crate) struct Block<T> {
 }
 
 impl<T> Block<T> {
-    /// An empty block on the heap.
+    /// An empty block on the heap. Made there: so many large messages would not fit on a goroutine's stack.
     pub(crate) fn new() -> NonNull<Block<T>> {
-        let block =
-            Block { next: AtomicPtr::new(ptr::null_mut()), messages: std::array::from_fn(|_| Place::new()) };
-        NonNull::from(Box::leak(Box::new(block)))
+        let mut block = Box::<Block<T>>::new_uninit();
+        let at = block.as_mut_ptr();
+        // SAFETY: all its parts are written, within the box.
+        let block = unsafe {
+            (&raw mut (*at).next).write(AtomicPtr::new(ptr::null_mut()));
+            let messages = (&raw mut (*at).messages).cast::<Place<T>>();
+            for index in 0..BLOCK {
+                messages.add(index).write(Place::new());
+            }
+            block.assume_init()
+        };
+        NonNull::from(Box::leak(block))
     }
 
     /// Gives the memory back. Messages in it are not dropped.

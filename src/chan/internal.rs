@@ -4,7 +4,7 @@
 //! many cases, and no unsafe code in the user's crate. The message of a receive lies in its case; a send is
 //! completed with a message that is made only then.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
@@ -23,6 +23,7 @@ pub use gort_macros::__select as expand;
 pub struct RecvCase<'a, T> {
     receiver: &'a Receiver<T>,
     message: UnsafeCell<MaybeUninit<T>>,
+    taken: Cell<bool>,
 }
 
 /// A send of a select.
@@ -50,7 +51,7 @@ pub struct ChosenSend<'a, T> {
 impl<'a, T> RecvCase<'a, T> {
     #[inline]
     pub fn new(receiver: &'a Receiver<T>) -> RecvCase<'a, T> {
-        RecvCase { receiver, message: UnsafeCell::new(MaybeUninit::uninit()) }
+        RecvCase { receiver, message: UnsafeCell::new(MaybeUninit::uninit()), taken: Cell::new(false) }
     }
 
     #[inline]
@@ -62,8 +63,9 @@ impl<'a, T> RecvCase<'a, T> {
     #[inline]
     pub fn finish(&self, chosen: Chosen) -> Result<T, RecvError> {
         assert!(ptr::addr_eq(chosen.address, self.message.get()), "gort: the case was not selected");
+        assert!(!self.taken.replace(true), "gort: a case is for one select");
         match chosen.outcome {
-            // SAFETY: the select put a message here, and `chosen` is used up by taking it.
+            // SAFETY: a select put a message here, and it is taken once.
             Outcome::Done => Ok(unsafe { self.message.get().cast::<T>().read() }),
             _ => Err(RecvError),
         }

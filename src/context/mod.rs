@@ -236,7 +236,9 @@ impl Context {
         self.deadline
     }
 
-    /// A channel that never delivers a message and is disconnected when the context ends: for `select!`.
+    /// A channel that never delivers a message and is disconnected when the context ends: for `select!`. A clone of it keeps
+    /// the context neither alive nor waiting: when nobody has the context any more, and nobody its [`Cancel`], it is
+    /// disconnected, too.
     ///
     /// ```
     /// use gort::chan::select;
@@ -272,7 +274,8 @@ impl Context {
         self.canceler.as_ref()?.cause()
     }
 
-    /// Runs `f` as a goroutine when the context ends; at once, if it has. The result can take that back.
+    /// Runs `f` as a goroutine when the context ends; at once, if it has. The result can take that back. If nobody has the
+    /// context any more before it ends, nor its [`Cancel`], nor the result of this, `f` is dropped.
     ///
     /// ```
     /// use gort::context::Context;

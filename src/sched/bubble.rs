@@ -12,7 +12,7 @@
 //! - B3. A goroutine that waits is in neither. It is readied through `ready`, once for each park, which may come
 //!   before its `stopped`: then it is in the list while its own turn lasts, and the end of that turn finds it there.
 //! - B4. `io` counts those of B3 that wait for I/O. `pending` counts timers that fired and whose goroutine was not started
-//!   yet. With either above 0, something will happen without the clock.
+//!   yet, and goroutines that somebody holds (`hold.rs`). With either above 0, something will happen without the clock.
 //!
 //! Lock order: a heap's, then the bubble's. The clock is moved without the bubble's lock, by who has the turn: timers
 //! fire under the lock of their heap and ready goroutines.
@@ -29,7 +29,7 @@ use super::lock::Lock;
 use super::p::P;
 use super::reason::WaitReason;
 use super::waiter::Waiter;
-use super::{poller, section, wake};
+use super::{hold, poller, section, wake};
 use crate::stack::slab;
 use crate::sys::clock::nanotime;
 use crate::timer::{NEVER, Timers};
@@ -207,6 +207,13 @@ impl Bubble {
         self.state.lock().random()
     }
 
+    /// What was pending has happened.
+    fn no_longer_pending(&self) {
+        let section = section::enter();
+        self.state.lock_inside().pending -= 1;
+        run(self.next_turn(), section.as_ref().map(section::Section::p));
+    }
+
     fn verdict(&self) -> Option<Verdict> {
         self.state.lock().verdict
     }
@@ -227,8 +234,9 @@ impl Bubble {
                 return None;
             }
             if let Some(g) = state.last.take() {
-                let parked = g.park.notify();
-                debug_assert!(parked, "who waits for all others has stopped, too");
+                if !g.park.notify() {
+                    return None; // it is held, and the holder readies it
+                }
                 state.runnable.push_back(g);
                 continue;
             }
@@ -340,10 +348,30 @@ pub(crate) fn expect_start_outside(number: u8) {
 
 /// It was started, or could not be.
 pub(crate) fn start_done(number: u8) {
-    let bubble = get(number);
-    let section = section::enter();
-    bubble.state.lock_inside().pending -= 1;
-    run(bubble.next_turn(), section.as_ref().map(section::Section::p));
+    get(number).no_longer_pending();
+}
+
+/// Lets nobody have the next turn as long as the result lives. `None`: all goroutines of that bubble have ended. Outside of
+/// the runtime.
+pub(crate) fn pin(number: u8) -> Option<Pin> {
+    // Acquire as in `get`. SAFETY: bubbles are never freed.
+    let bubble = unsafe { BUBBLES[usize::from(number)].load(Ordering::Acquire).as_ref() }?;
+    let mut state = bubble.state.lock();
+    // Before that it is not used again.
+    if state.verdict == Some(Verdict::Finished) {
+        return None;
+    }
+    state.pending += 1;
+    Some(Pin(bubble))
+}
+
+/// See [`pin`].
+pub(crate) struct Pin(&'static Bubble);
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        self.0.no_longer_pending();
+    }
 }
 
 /// Says that the calling goroutine, which parks next, is to be readied when all others wait. False: somebody else is.
@@ -373,18 +401,18 @@ pub(crate) fn waits_for_io(g: &G) -> bool {
 pub(crate) fn report(number: u8) -> String {
     let mut lines = String::new();
     slab::for_each_g(|g| {
-        // Held, it cannot go on and end while we look.
-        if g.bubble.get() != number || !g.park.hold() {
+        if g.bubble.get() != number {
             return;
         }
-        // SAFETY: the info of a goroutine that has not ended is valid.
-        let name = unsafe { g.info.load(Ordering::Acquire).as_ref() }.and_then(|info| info.name.as_deref());
-        let name = name.map(|name| format!(" '{name}'")).unwrap_or_default();
-        let site = g.site.get().map(|site| format!(", spawned at {site}")).unwrap_or_default();
-        lines += &format!("\n  goroutine {}{name}: {}{site}", g.id(), g.wait_reason().name());
-        if g.park.release() {
-            wake::make_runnable(g);
-        }
+        // Held, it cannot go on and end while we look.
+        hold::while_held(g, || {
+            // SAFETY: the info of a goroutine that has not ended is valid.
+            let info = unsafe { g.info.load(Ordering::Acquire).as_ref() };
+            let name = info.and_then(|info| info.name.as_deref());
+            let name = name.map(|name| format!(" '{name}'")).unwrap_or_default();
+            let site = g.site.get().map(|site| format!(", spawned at {site}")).unwrap_or_default();
+            lines += &format!("\n  goroutine {}{name}: {}{site}", g.id(), g.wait_reason().name());
+        });
     });
     lines
 }

@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use super::futureword::FutureWord;
 use super::m::M;
 use super::parkword::ParkWord;
-use super::peek::{PeekBool, PeekRef, PeekU32, PeekU64, PeekUsize};
+use super::peek::{PeekBool, PeekRef, PeekU8, PeekU32, PeekU64, PeekUsize};
 use super::reason::WaitReason;
 use super::status::Status;
 
@@ -115,7 +115,7 @@ pub(crate) struct G {
     /// Where the futures that it waits for tell it to look again.
     pub(crate) future: FutureWord,
     /// The bubble it belongs to, or 0.
-    pub(crate) bubble: Cell<u8>,
+    pub(crate) bubble: PeekU8,
 
     pub(crate) id: AtomicU64,
     pub(crate) site: PeekRef<Location<'static>>,
@@ -155,7 +155,7 @@ impl G {
             block_used: Cell::new(false),
             wait_reason: AtomicU8::new(0),
             future: FutureWord::new(),
-            bubble: Cell::new(0),
+            bubble: PeekU8::new(0),
             id: AtomicU64::new(0),
             site: PeekRef::new(),
             info: AtomicPtr::new(ptr::null_mut()),

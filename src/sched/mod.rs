@@ -17,6 +17,7 @@ pub(crate) mod gdeque;
 pub(crate) mod glist;
 pub(crate) mod global;
 pub(crate) mod histogram;
+pub(crate) mod hold;
 mod idle;
 pub(crate) mod leak;
 pub(crate) mod lock;

@@ -2,7 +2,7 @@
 //! nothing, and cost what a `Cell` costs.
 
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 macro_rules! peek {
     ($(#[$doc:meta])* $name:ident, $value:ty, $atomic:ty) => {
@@ -31,6 +31,10 @@ macro_rules! peek {
 peek!(
     /// A flag.
     PeekBool, bool, AtomicBool
+);
+peek!(
+    /// A small number.
+    PeekU8, u8, AtomicU8
 );
 peek!(
     /// A count.

@@ -32,7 +32,7 @@ use super::reason::WaitReason;
 use super::runq::BATCH;
 use super::status::Status;
 use super::unwind::{self, Frames};
-use super::{ask, context, p, readers, section, syscall, wake};
+use super::{ask, context, hold, p, readers, section, syscall, wake};
 use crate::stack::slab;
 use crate::sync::Holders;
 use crate::sync::holder::StackPage;
@@ -270,23 +270,22 @@ fn others(collection: &Collection) -> bool {
 }
 
 fn look_at_parked(g: &'static G, collection: &mut Collection) {
-    if !g.park.hold() {
-        return;
+    let raw = hold::while_held(g, || {
+        let mut raw = Raw::peek(g);
+        raw.status = Status::Waiting;
+        let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
+        raw.wait = Some((reason, g.parked_at.load(Ordering::Relaxed)));
+        // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its frames, is alive.
+        unsafe {
+            raw.take_name();
+            raw.take_frames();
+            raw.holders = Holders::of_wait(reason, object);
+        }
+        raw
+    });
+    if let Some(raw) = raw {
+        collection.add(&raw);
     }
-    let mut raw = Raw::peek(g);
-    raw.status = Status::Waiting;
-    let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
-    raw.wait = Some((reason, g.parked_at.load(Ordering::Relaxed)));
-    // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its frames, is alive.
-    unsafe {
-        raw.take_name();
-        raw.take_frames();
-        raw.holders = Holders::of_wait(reason, object);
-    }
-    if g.park.release() {
-        wake::make_runnable(g);
-    }
-    collection.add(&raw);
 }
 
 /// Takes every goroutine that is queued now out of its queue, looks at it, and puts it into the global one.

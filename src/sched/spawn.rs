@@ -208,7 +208,8 @@ pub(crate) fn end(m: &'static M, g: &'static G) -> Option<Outcome> {
         None => unreachable!("a goroutine ends with a P"),
     };
     p.stats.ended.add(1);
-    let (bubble, id) = (g.bubble.replace(0), g.id());
+    let (bubble, id) = (g.bubble.get(), g.id());
+    g.bubble.set(0);
     cache::put(p, g);
     if bubble != 0 {
         bubble::ended(bubble, id, p);

@@ -12,7 +12,7 @@ use super::cache;
 use super::size::CLASSES;
 use super::slab;
 use crate::sched::g::G;
-use crate::sched::wake;
+use crate::sched::hold;
 use crate::sys::clock::nanotime;
 use crate::sys::mem::{self, PAGE};
 
@@ -72,19 +72,19 @@ fn trim_dead(between: &mut impl FnMut()) {
 }
 
 fn shrink_parked(g: &'static G) {
-    if !g.park.hold() {
+    // What happens in a bubble depends on its seed, and not on us.
+    if g.bubble.get() != 0 {
         return;
     }
-    // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
-    // is in use.
-    let stack_pointer = g.context.get();
-    let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
-    if on_own_stack {
-        discard_below(g, stack_pointer);
-    }
-    if g.park.release() {
-        wake::make_runnable(g);
-    }
+    hold::while_held(g, || {
+        // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
+        // is in use.
+        let stack_pointer = g.context.get();
+        let on_own_stack = (g.slot_start()..std::ptr::from_ref(g) as usize).contains(&stack_pointer);
+        if on_own_stack {
+            discard_below(g, stack_pointer);
+        }
+    });
 }
 
 /// Discards the pages of the stack that lie entirely below `address`.

@@ -30,9 +30,18 @@ pub struct SingleFlight<K, V> {
 
 struct Flight<V> {
     value: OnceLock<V>,
-    /// How many have joined, and how many of them have left without a value. Written under the map's lock.
+    /// How many have joined (written under the map's lock), and how many functions of theirs have panicked.
     joined: AtomicUsize,
     failed: AtomicUsize,
+}
+
+/// Counts a function that panics, before anybody else tries.
+struct Trying<'a>(&'a AtomicUsize);
+
+impl Drop for Trying<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
@@ -51,13 +60,16 @@ impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
         let flight = self.join(&key);
         let mut ride = Ride { flights: self, key: &key, flight: &flight, made: false };
         flight.value.get_or_init(|| {
+            let trying = Trying(&flight.failed);
             let value = f();
+            std::mem::forget(trying);
             ride.made = true;
             value
         });
         drop(ride);
         let value = flight.value.get().expect("made above").clone();
-        (value, flight.joined.load(Ordering::Relaxed) > 1)
+        let (joined, failed) = (&flight.joined, &flight.failed);
+        (value, joined.load(Ordering::Relaxed) - failed.load(Ordering::Relaxed) > 1)
     }
 
     /// Lets the next call with this key run its own function, even if one goes on now.
@@ -102,8 +114,8 @@ impl<K: Hash + Eq, V> Drop for Ride<'_, K, V> {
             return;
         }
         let mut flights = self.flights.flights.lock();
-        let failed = self.flight.failed.fetch_add(1, Ordering::Relaxed) + 1;
-        let over = self.made || failed == self.flight.joined.load(Ordering::Relaxed);
+        let (joined, failed) = (&self.flight.joined, &self.flight.failed);
+        let over = self.made || failed.load(Ordering::Relaxed) == joined.load(Ordering::Relaxed);
         // It may have been forgotten, and there may be another one by now.
         let removed = if over && flights.get(self.key).is_some_and(|f| Arc::ptr_eq(f, self.flight)) {
             flights.remove_entry(self.key)

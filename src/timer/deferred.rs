@@ -58,7 +58,7 @@ impl Deferred {
     pub(crate) fn new(code: Box<dyn Fn() + Send + Sync>) -> Arc<Deferred> {
         start_service();
         Arc::new_cyclic(|this: &std::sync::Weak<Deferred>| Deferred {
-            timer: Timer::new(fire, this.as_ptr().cast()),
+            timer: Timer::kept_by_heap(fire, this.as_ptr().cast()),
             arming: Lock::new(Arming { for_ever: false }),
             fired: Cell::new(0),
             next: Cell::new(ptr::null()),

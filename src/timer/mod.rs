@@ -5,7 +5,8 @@
 //!   touch a timer locks its home and checks that it still is its home.
 //! - T2. `Timers::next` is the earliest time in that heap, or `NEVER`; written under the heap's lock.
 //! - T3. A timer fires under its heap's lock, after it left the heap: who has the lock and finds the timer in no
-//!   heap knows that it has fired, completely, and will not be touched again.
+//!   heap knows that it has fired, completely, and will not be touched again. One that its heap keeps alive
+//!   (`Timer::kept_by_heap`) is in no heap from just before its callback is called, and not touched after.
 //!
 //! Who runs due timers: the P itself between goroutines (`find.rs`), a thief that found nothing else, the M that
 //! waits in the poller until the earliest one, and sysmon when no P comes to look and nobody polls.
@@ -106,7 +107,7 @@ impl Timers {
                 // SAFETY: so many were written.
                 let fired = match unsafe { item.assume_init() } {
                     // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
-                    // it is out of the heap, and nobody frees it before we release the lock.
+                    // it is out of the heap, and nobody frees it before it has fired.
                     Item::Timer(timer) => unsafe { (*timer).fire(now) },
                     Item::Sleeper(g) => Waiter::of(g).ready_from_timer(),
                 };

@@ -27,6 +27,8 @@ pub(crate) struct Timer {
     home: AtomicPtr<Timers>,
     callback: Callback,
     data: *const (),
+    /// The callback gives away what keeps the timer alive.
+    gone_when_fired: bool,
 }
 
 // SAFETY: the cells are guarded by the lock of the heap it is in (T1).
@@ -37,7 +39,14 @@ unsafe impl Send for Timer {}
 impl Timer {
     /// A timer that calls `callback(data, now)` when it fires.
     pub(crate) fn new(callback: Callback, data: *const ()) -> Timer {
-        Timer { index: Cell::new(0), home: AtomicPtr::new(ptr::null_mut()), callback, data }
+        let home = AtomicPtr::new(ptr::null_mut());
+        Timer { index: Cell::new(0), home, callback, data, gone_when_fired: false }
+    }
+
+    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away. So whoever finds
+    /// that the timer is in no heap knows only that the callback will be called, or was.
+    pub(crate) fn kept_by_heap(callback: Callback, data: *const ()) -> Timer {
+        Timer { gone_when_fired: true, ..Timer::new(callback, data) }
     }
 
     /// Whether it is in a heap: it will fire.
@@ -58,11 +67,16 @@ impl Timer {
     }
 
     /// Fires. The data must not be touched after `home` is cleared, which comes last, except through what the
-    /// callback handed over.
+    /// callback handed over; and if the heap kept the timer, neither must be touched after the callback.
     ///
     /// # Safety
     /// It was just taken out of a heap whose lock the caller holds.
     pub(super) unsafe fn fire(&self, now: u64) -> Fire {
+        if self.gone_when_fired {
+            self.set_home(None);
+            // SAFETY: the heap kept the data alive.
+            return unsafe { (self.callback)(self.data, now) };
+        }
         // SAFETY: the data is valid as long as the timer has not been seen to have fired.
         let fired = unsafe { (self.callback)(self.data, now) };
         self.set_home(None);
@@ -75,5 +89,33 @@ impl Timer {
             Fire::Nothing
         }
         Timer::new(nothing, ptr::null())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes whether its timer, the data, is in a heap while it is called.
+    unsafe fn look(data: *const (), _: u64) -> Fire {
+        // SAFETY: see the test.
+        let (timer, was_waiting) = unsafe { &*data.cast::<(Cell<*const Timer>, Cell<Option<bool>>)>() };
+        // SAFETY: as above.
+        was_waiting.set(Some(unsafe { &*timer.get() }.is_waiting()));
+        Fire::Nothing
+    }
+
+    #[test]
+    fn what_the_callback_gives_away_is_not_touched_after_it() {
+        for (make, waiting) in [(Timer::new as fn(_, _) -> _, true), (Timer::kept_by_heap, false)] {
+            let seen = (Cell::new(ptr::null()), Cell::new(None));
+            let timer = make(look, ptr::from_ref(&seen).cast());
+            seen.0.set(ptr::from_ref(&timer));
+            timer.set_home(Some(Box::leak(Box::new(Timers::new()))));
+            // SAFETY: nobody else has it.
+            assert!(matches!(unsafe { timer.fire(0) }, Fire::Nothing));
+            assert_eq!(seen.1.get(), Some(waiting));
+            assert!(!timer.is_waiting());
+        }
     }
 }

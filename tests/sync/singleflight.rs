@@ -124,3 +124,26 @@ fn a_lonely_panic_leaves_nothing_behind() {
     assert_eq!(format!("{flights:?}"), "SingleFlight { flights: Some(0) }");
     assert_eq!(flights.call(1, || 5), (5, false));
 }
+
+#[test]
+fn who_panicked_shares_nothing() {
+    let (flights, started, asked) = (SingleFlight::new(), Barrier::new(2), AtomicUsize::new(0));
+    scope(|s| {
+        let first = s.spawn(|| {
+            catch_unwind(AssertUnwindSafe(|| {
+                flights.call("key", || {
+                    started.wait();
+                    eventually(|| asked.load(Ordering::Relaxed) == 1);
+                    panic!("not this one");
+                })
+            }))
+        });
+        let second = s.spawn(|| {
+            started.wait();
+            asked.fetch_add(1, Ordering::Relaxed);
+            flights.call("key", || "value")
+        });
+        assert!(first.join().unwrap().is_err());
+        assert_eq!(second.join().unwrap(), ("value", false));
+    });
+}

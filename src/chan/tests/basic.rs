@@ -221,6 +221,19 @@ fn huge_capacities_do_not_allocate_and_are_exact() {
     assert!(r.try_iter().eq([2, 4]));
 }
 
+/// The memory for many messages is never on the stack, which a goroutine has little of.
+#[test]
+fn large_messages_need_no_large_stack() {
+    crate::run(|| {
+        for (s, r) in [unbounded(), bounded(usize::MAX)] {
+            for n in 0..100u8 {
+                s.send([n; 8192]).unwrap();
+            }
+            assert!((0..100).all(|n| r.recv().unwrap()[8191] == n));
+        }
+    });
+}
+
 #[test]
 fn huge_timeouts_mean_for_ever() {
     for (s, r) in every_kind() {
