@@ -400,6 +400,31 @@ fn a_socket_that_nobody_waits_for_does_not_hide_a_deadlock() {
     });
 }
 
+/// The answer comes from another process, later than the first looks.
+#[cfg(feature = "hyper")]
+fn near_main_that_waits_for_a_future() {
+    use std::pin::Pin;
+    must_be_left_alone("near_main_that_waits_for_a_future", || {
+        gort::spawn(|| ()).join().unwrap();
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut other = Command::new("sh");
+        other.args(["-c", "sleep 3; echo x"]).stdout(std::os::fd::OwnedFd::from(theirs));
+        let mut other = other.spawn().unwrap();
+        let mut stream = gort::hyper::Stream::new(gort::net::UnixStream::from(ours));
+        let mut bytes = [0; 8];
+        let mut buf = hyper::rt::ReadBuf::new(&mut bytes);
+        gort::future::block_on(std::future::poll_fn(|context| {
+            hyper::rt::Read::poll_read(Pin::new(&mut stream), context, buf.unfilled())
+        }))
+        .unwrap();
+        assert_eq!(buf.filled(), b"x\n");
+        other.wait().unwrap();
+    });
+}
+
+#[cfg(not(feature = "hyper"))]
+fn near_main_that_waits_for_a_future() {}
+
 fn near_main_that_is_elsewhere() {
     must_be_left_alone("near_main_that_is_elsewhere", || {
         let (sender, receiver) = bounded(0);
@@ -615,6 +640,7 @@ fn main() -> std::process::ExitCode {
         near_one_that_computes
         near_one_that_waits_for_input
         a_socket_that_nobody_waits_for_does_not_hide_a_deadlock
+        near_main_that_waits_for_a_future
         near_main_that_is_elsewhere
         near_main_that_does_not_wait_for_the_stuck
         near_a_signal_handler

@@ -407,3 +407,40 @@ fn an_ordinary_mutex_of_c_may_be_held_across_migrations() {
         }
     });
 }
+
+/// The runtime's threads are not in the child, which is told so instead of waiting for them.
+#[test]
+fn a_forked_child_that_uses_the_runtime_is_told_that_it_cannot() {
+    if !common::alone("a_forked_child_that_uses_the_runtime_is_told_that_it_cannot") {
+        return;
+    }
+    gort::run(|| ());
+    // SAFETY: no other thread of this process allocates or prints now.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        std::panic::set_hook(Box::new(|_| ()));
+        let refused = std::panic::catch_unwind(|| gort::run(|| ())).unwrap_err();
+        let text = refused.downcast::<&str>().unwrap();
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if text.contains("forked") { 42 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 42));
+    gort::run(|| ());
+}
+
+/// What needs much of it leaves the one that is there in place, and does not take away what the thread goes on to use.
+#[test]
+fn signal_stacks_are_large_enough_for_others() {
+    let size = gort::spawn(|| {
+        // SAFETY: fills in the record.
+        unsafe {
+            let mut stack: libc::stack_t = std::mem::zeroed();
+            assert_eq!(libc::sigaltstack(ptr::null(), &mut stack), 0);
+            stack.ss_size
+        }
+    });
+    assert!(size.join().unwrap() >= 256 << 10);
+}

@@ -276,3 +276,21 @@ fn a_panic_with_backtrace_shows_the_goroutines_frames() {
     assert!(printed.stderr.contains("the_function_that_panics"), "{}", printed.stderr);
     assert!(printed.stderr.contains("tests/panics.rs"), "{}", printed.stderr);
 }
+
+/// Nobody reads what a panic prints: that is no reason to end the process.
+#[test]
+fn a_panic_without_a_standard_error_stream_is_a_panic() {
+    use std::process::Stdio;
+    if common::is_child("mute") {
+        let failed = gort::spawn(|| panic!("unheard")).join();
+        println!("payload={}", failed.unwrap_err().downcast::<&str>().unwrap());
+        return;
+    }
+    let _watchdog = Watchdog::start();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut child = common::child("a_panic_without_a_standard_error_stream_is_a_panic", "mute");
+    let output = child.stdout(Stdio::piped()).stderr(writer).spawn().unwrap().wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("payload=unheard"), "{:?} {text}", output.status);
+}

@@ -98,4 +98,19 @@ fn the_quota_of_a_real_group_is_followed_live() {
         until("the number follows", || gort::runtime::max_procs() == expected);
     }
     drop(work);
+    // Also while goroutines compute that have to be interrupted for it; and others still get threads to block.
+    group.allow(200).unwrap();
+    until("the number follows", || gort::runtime::max_procs() == 2);
+    for _ in 0..2 {
+        gort::spawn(|| {
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+    }
+    group.allow(100).unwrap();
+    until("the number follows", || gort::runtime::max_procs() == 1);
+    let blocked: Vec<_> =
+        (0..8).map(|_| gort::spawn(|| std::thread::sleep(Duration::from_millis(50)))).collect();
+    blocked.into_iter().for_each(|handle| handle.join().unwrap());
 }

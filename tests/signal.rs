@@ -188,3 +188,71 @@ fn many_come_and_go_at_once() {
         }
     });
 }
+
+/// Signals that come more often than a call's timeout lasts do not prolong it for ever.
+#[test]
+fn a_call_with_a_timeout_ends_whatever_comes() {
+    if !common::alone("a_call_with_a_timeout_ends_whatever_comes") {
+        return;
+    }
+    let _received = notify(&[SIGUSR1]).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        // SAFETY: no preconditions.
+        tell.send(unsafe { libc::pthread_self() }).unwrap();
+        // SAFETY: nothing is polled.
+        unsafe { libc::poll(std::ptr::null_mut(), 0, 500) };
+    });
+    let thread = told.recv().unwrap();
+    until("the call has ended", || {
+        if waiting.is_finished() {
+            return true;
+        }
+        // SAFETY: it is not joined yet.
+        unsafe { libc::pthread_kill(thread, libc::SIGUSR1) };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        false
+    });
+    waiting.join().unwrap();
+}
+
+/// A handler of SIGURG that was installed after ours, and passes on what it gets, as is usual.
+#[test]
+fn handlers_that_pass_signals_on_to_each_other_do_so_once() {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    static BEFORE: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn count(signal: i32, info: *mut libc::siginfo_t, context: *mut std::ffi::c_void) {
+        CALLS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: what was there took these arguments.
+        let before: extern "C" fn(i32, *mut libc::siginfo_t, *mut std::ffi::c_void) =
+            unsafe { std::mem::transmute(BEFORE.load(Ordering::SeqCst)) };
+        before(signal, info, context);
+    }
+    if !common::alone("handlers_that_pass_signals_on_to_each_other_do_so_once") {
+        return;
+    }
+    gort::runtime::set_max_procs(1);
+    // SAFETY: the handler has the type that its flags say.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        assert_eq!(libc::sigaction(libc::SIGURG, std::ptr::null(), &mut action), 0);
+        assert!(action.sa_flags & libc::SA_SIGINFO != 0, "ours");
+        BEFORE.store(action.sa_sigaction, Ordering::SeqCst);
+        action.sa_sigaction = count as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
+    }
+    // Ours comes to the top again when somebody has to be interrupted.
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let hog = gort::spawn({
+        let stop = stop.clone();
+        move || while !stop.load(Ordering::Relaxed) {}
+    });
+    gort::spawn(|| ()).join().unwrap();
+    let before = CALLS.load(Ordering::SeqCst);
+    for n in 1..20 {
+        send(SIGURG);
+        until("the signal was passed on", || CALLS.load(Ordering::SeqCst) >= before + n);
+    }
+    stop.store(true, Ordering::Relaxed);
+    hog.join().unwrap();
+}

@@ -219,3 +219,26 @@ fn one_that_was_woken_before_a_long_computation_need_not_wait_for_its_end() {
         other.join().unwrap();
     });
 }
+
+/// Whether a thread computes or sleeps is asked through /proc, which takes a descriptor.
+#[test]
+fn a_loop_starves_nobody_when_there_are_no_descriptors() {
+    if !common::alone("a_loop_starves_nobody_when_there_are_no_descriptors") {
+        return;
+    }
+    gort::runtime::set_max_procs(1);
+    gort::run(|| ());
+    let limit = libc::rlimit { rlim_cur: 32, rlim_max: 32 };
+    // SAFETY: the kernel reads one rlimit.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    let _all: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    gort::spawn(|| {
+        loop {
+            std::hint::spin_loop();
+        }
+    });
+    for _ in 0..3 {
+        gort::spawn(|| ()).join().unwrap();
+    }
+    assert_ne!(gort::runtime::stats().preempted_by_signal, 0);
+}

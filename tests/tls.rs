@@ -369,3 +369,35 @@ fn all_of_the_stack_that_stacker_reports_can_be_used() {
         assert!(left < 3 << 10);
     }
 }
+
+/// Destructors of pthread keys run last, and may use thread-locals for the first time.
+#[test]
+fn what_a_keys_destructor_uses_is_destroyed_too() {
+    static DESTROYED: AtomicUsize = AtomicUsize::new(0);
+    struct Late(Cell<u32>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            DESTROYED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    thread_local! {
+        static LATE: Late = const { Late(Cell::new(0)) };
+    }
+    unsafe extern "C" fn at_end(_value: *mut std::ffi::c_void) {
+        LATE.with(|late| assert_eq!(late.0.replace(1), 0, "somebody else's"));
+    }
+    let mut key = 0;
+    // SAFETY: the destructor takes what the key holds.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(at_end)) }, 0);
+    for n in 0..50 {
+        gort::spawn(move || {
+            // SAFETY: the key exists.
+            assert_eq!(unsafe { libc::pthread_setspecific(key, std::ptr::without_provenance(1)) }, 0);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(DESTROYED.load(Ordering::Relaxed), n + 1);
+    }
+    // SAFETY: nobody uses it any more.
+    unsafe { libc::pthread_key_delete(key) };
+}

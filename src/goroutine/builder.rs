@@ -53,8 +53,7 @@ impl Builder {
     ) -> io::Result<(Spec, Option<Arc<str>>)> {
         let class = match self.stack_size {
             Some(bytes) => SizeClass::for_stack(bytes)?,
-            None if private_tls => SizeClass::DEFAULT,
-            None => SizeClass::SMALL,
+            None => SizeClass::usual(private_tls),
         };
         Ok((Spec { class, private_tls, site, bubble: None }, self.name.map(Arc::from)))
     }

@@ -60,7 +60,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let spec = Spec { class: SizeClass::DEFAULT, private_tls: true, site, bubble: Some(bubble) };
+    let spec = Spec { class: SizeClass::usual(true), private_tls: true, site, bubble: Some(bubble) };
     // SAFETY: everything is 'static.
     unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
 }

@@ -1,5 +1,6 @@
 //! Saying which goroutine panicked.
 
+use std::io::{self, Write};
 use std::panic;
 use std::sync::atomic::Ordering;
 
@@ -17,10 +18,9 @@ pub(crate) fn install_hook() {
             // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine.
             let name = unsafe { g.info.load(Ordering::Relaxed).as_ref() }.and_then(|i| i.name.as_deref());
             let name = name.map(|n| format!(" '{n}'")).unwrap_or_default();
-            match g.site.get() {
-                Some(site) => eprintln!("\ngoroutine {}{name} (spawned at {site}):", g.id()),
-                None => eprintln!("\ngoroutine {}{name}:", g.id()),
-            }
+            let site = g.site.get().map(|site| format!(" (spawned at {site})")).unwrap_or_default();
+            // A panic in here would end the process.
+            let _nobody_listens = writeln!(io::stderr(), "\ngoroutine {}{name}{site}:", g.id());
         }
         previous(info);
     }));

@@ -25,7 +25,8 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let spec = Spec { class: SizeClass::DEFAULT, private_tls: true, site: Location::caller(), bubble: None };
+    let spec =
+        Spec { class: SizeClass::usual(true), private_tls: true, site: Location::caller(), bubble: None };
     // SAFETY: we wait for the goroutine, so what it borrows outlives it.
     let handle = match unsafe { join::start(&spec, None, None, f) } {
         Ok(handle) => handle,

@@ -88,6 +88,10 @@
 //!    (`src/sched/setxid.rs`); the other, for `pthread_cancel`, is not: do not cancel the runtime's threads.
 //! 6. **Signal handlers** of yours run on the stack and the thread-locals of the goroutine that was interrupted, as they run on
 //!    a thread's. The same rules hold as always.
+//! 7. **The floating-point mode** (rounding, flush-to-zero) belongs to the OS thread: code that changes it puts it back before
+//!    it waits, or is bound to its thread.
+//! 8. **`fork`** copies the calling thread only. The child may do what a child of any process with threads may do, above all
+//!    `exec`; but the runtime's threads are missing there, and to use it is a panic that says so. A daemon forks first.
 //!
 //! # The runtime's own discipline
 //!

@@ -1,6 +1,6 @@
 //! What answers requests.
 
-use std::io;
+use std::io::{self, Write};
 
 use super::{Body, Bytes, Request, Response, StatusCode};
 
@@ -75,7 +75,7 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 
 impl IntoResponse for io::Error {
     fn into_response(self) -> Response {
-        eprintln!("gort: an HTTP handler failed: {self}");
+        let _nobody_listens = writeln!(io::stderr(), "gort: an HTTP handler failed: {self}");
         StatusCode::INTERNAL_SERVER_ERROR.into_response()
     }
 }

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::steward::Trace;
 use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, setxid, steward, sysmon};
 use crate::runtime::OnDeadlock;
-use crate::sys::{cpus, env, mem, thread};
-use crate::tls;
+use crate::sys::{cpus, env, mem, stderr, thread};
+use crate::{stack, tls};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
+/// The runtime ran in the process from which this one was forked, and its threads are not here.
+static FORKED: AtomicBool = AtomicBool::new(false);
 static BOOT: OnceLock<Result<(), String>> = OnceLock::new();
 
 /// Starts the runtime unless it runs.
@@ -40,10 +42,21 @@ fn start() {
 
 /// Starts the runtime. False: it runs already, and nothing was done.
 pub(crate) fn start_with(choices: Choices) -> bool {
+    assert!(
+        !FORKED.load(Ordering::Relaxed),
+        "gort: the runtime was started before this process was forked, and its threads are missing here: call exec, or \
+         start the runtime after the fork"
+    );
     let mut choices = Some(choices);
     BOOT.get_or_init(|| boot(choices.take().unwrap_or_default()));
     STARTED.store(true, Ordering::Release);
     choices.is_none()
+}
+
+extern "C" fn in_forked_child() {
+    if STARTED.swap(false, Ordering::Relaxed) {
+        FORKED.store(true, Ordering::Relaxed);
+    }
 }
 
 fn boot(choices: Choices) -> Result<(), String> {
@@ -52,14 +65,17 @@ fn boot(choices: Choices) -> Result<(), String> {
     if private_tls.is_ok() {
         section::init(current);
     }
+    stack::size::init();
     crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
-        eprintln!("{warning}");
+        stderr::write(&format!("{warning}\n"));
     }
     if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
         mem::guard_by_mprotect();
     }
+    // SAFETY: the function only writes two flags.
+    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     overflow::init();
     setxid::init();
     detach::init();

@@ -183,6 +183,8 @@ impl M {
         self.tp.set(tls::current());
         self.tid.store(tid, Ordering::Relaxed);
         self.current_slot.set(current_slot);
+        // A signal may have come when the thread before had ended already.
+        self.signalled.store(false, Ordering::Relaxed);
     }
 
     /// Its thread's own thread pointer. For that thread only (M1).

@@ -60,6 +60,6 @@ pub(crate) mod wake;
 /// A runtime bug: says where and what, and aborts.
 #[cold]
 pub(crate) fn throw(place: &str, what: std::fmt::Arguments<'_>) -> ! {
-    eprintln!("gort: {place}: {what}");
+    crate::sys::stderr::write(&format!("gort: {place}: {what}\n"));
     std::process::abort()
 }

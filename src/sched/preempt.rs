@@ -57,7 +57,7 @@ pub(crate) fn interrupt(m: &'static M) {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
     // Who sleeps in the kernel is not computing: its P is taken without a signal, which might break its call off.
-    if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) {
+    if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) == Some(true) {
         return;
     }
     if global::lock().idle_m_count() == 0 {
@@ -75,7 +75,7 @@ pub(crate) fn interrupt(m: &'static M) {
 /// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
 pub(crate) fn send_question(m: &'static M, even_asleep: bool) -> bool {
     // A thread that sleeps in the kernel is in a system call, which the signal might break off.
-    if !ENABLED.load(Ordering::Relaxed) || (!even_asleep && thread::is_asleep(m.tid())) {
+    if !ENABLED.load(Ordering::Relaxed) || (!even_asleep && thread::is_asleep(m.tid()).unwrap_or(true)) {
         return false;
     }
     signal::install(SIGNAL, on_signal, &PREVIOUS);
@@ -110,9 +110,23 @@ extern "C" fn on_signal(number: i32, info: *mut libc::siginfo_t, context: *mut c
     if signal::sent_value(info) == Some(OURS) {
         // sysmon and the reports look first whether the thread sleeps, but it may have just begun to.
         // SAFETY: the kernel passed the context.
-        unsafe { signal::restart_call(context) };
+        unsafe { signal::restart_call(context, true) };
     } else {
+        pass_on(number, info, context);
+    }
+}
+
+/// The thread that last passed a signal on.
+static PASSING: AtomicU32 = AtomicU32::new(0);
+
+/// Gives somebody else's signal to the handler that was there before ours. That one may have found ours when it was installed, and
+/// pass the signal on, too: back to us. Then it has been passed on. (If another thread did so in between, that is noticed one
+/// round later.)
+fn pass_on(number: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let tid = thread::tid();
+    if PASSING.swap(tid, Ordering::Relaxed) != tid {
         PREVIOUS.call(number, info, context);
+        PASSING.store(0, Ordering::Relaxed);
     }
 }
 

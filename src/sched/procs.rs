@@ -2,7 +2,7 @@
 //!
 //! Growing makes new Ps idle and wakes an M. Shrinking stops only the Ps that have to go: each is marked
 //! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after moving
-//! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
+//! its queue to the global one. Who asked for it waits until all of them are gone, so that afterwards at most the new
 //! number of goroutines run at once. No other P stops.
 
 use super::global::{self, PROCS, SLEEP};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 /// One change at a time.
 static CHANGING: AtomicBool = AtomicBool::new(false);
 
-/// Retired Ps that still have an owner; then the waiter of `set`.
+/// Retired Ps that still have an owner; then the waiter of `set`, if that asked.
 static LEAVING: Lock<Leaving> = Lock::new(Leaving { count: 0, waiter: None });
 
 /// The same number, for sysmon: it looks after goroutines that do not let go of a retired P.
@@ -43,18 +43,34 @@ pub(crate) fn get() -> usize {
 
 /// Sets the number of Ps, between 1 and [`MAX_PROCS`]. Returns the former one.
 pub(crate) fn set(wanted: usize) -> usize {
-    let wanted = wanted.clamp(1, MAX_PROCS);
     while CHANGING.swap(true, Ordering::Acquire) {
         super::park::yield_now();
     }
     let before = get();
-    if wanted > before {
-        grow(before, wanted);
-    } else if wanted < before {
-        shrink(before, wanted);
+    if change(before, wanted, Some(Waiter::current())) {
+        park(WaitReason::Semaphore, 0);
     }
     CHANGING.store(false, Ordering::Release);
     before
+}
+
+/// As [`set`], by the steward, which must not wait: goroutines may need a new M before they let go of their Ps. If the number is
+/// just being changed, nothing is done.
+fn set_soon(wanted: usize) {
+    if !CHANGING.swap(true, Ordering::Acquire) && !change(get(), wanted, None) {
+        CHANGING.store(false, Ordering::Release);
+    }
+}
+
+/// True: Ps have to go. When the last one has gone, `waiter` is readied, or, if there is none, the change is over.
+fn change(before: usize, wanted: usize, waiter: Option<Waiter>) -> bool {
+    let wanted = wanted.clamp(1, MAX_PROCS);
+    if wanted < before {
+        shrink(before, wanted, waiter);
+        return true;
+    }
+    grow(before, wanted);
+    false
 }
 
 /// Makes the first Ps.
@@ -79,15 +95,14 @@ fn grow(before: usize, wanted: usize) {
     drop(section);
 }
 
-fn shrink(before: usize, wanted: usize) {
-    let waiter = Waiter::current();
+fn shrink(before: usize, wanted: usize, waiter: Option<Waiter>) {
     // Before PROCS: sysmon must not think that all Ps are idle.
     STILL_LEAVING.store(before - wanted, Ordering::SeqCst);
     PROCS.store(wanted as u32, Ordering::SeqCst);
     {
         let mut leaving = LEAVING.lock();
         leaving.count = before - wanted;
-        leaving.waiter = Some(waiter);
+        leaving.waiter = waiter;
     }
     for p in (wanted..before).filter_map(p::get) {
         let section = super::section::enter();
@@ -101,7 +116,6 @@ fn shrink(before: usize, wanted: usize) {
         }
         drop(section);
     }
-    park(WaitReason::Semaphore, 0);
 }
 
 /// An M found that its P is retired: lets go of it.
@@ -113,7 +127,7 @@ pub(crate) fn give_up_retired_p(m: &'static M, p: &'static P) {
     leave(p); // wakes whoever is needed (S2)
 }
 
-/// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the wait of `shrink`.
+/// A retired P has no owner any more: moves what it holds elsewhere. The last one ends the change (`change`).
 pub(crate) fn leave(p: &'static P) {
     // Nobody runs on it any more, so sysmon must not ask anybody to stop for its sake.
     p.m.store(std::ptr::null_mut(), Ordering::Relaxed);
@@ -125,10 +139,13 @@ pub(crate) fn leave(p: &'static P) {
     let mut leaving = LEAVING.lock_inside();
     leaving.count -= 1;
     STILL_LEAVING.store(leaving.count, Ordering::SeqCst);
-    let waiter = if leaving.count == 0 { leaving.waiter.take() } else { None };
+    let all_gone = leaving.count == 0;
+    let waiter = if all_gone { leaving.waiter.take() } else { None };
     drop(leaving);
-    if let Some(waiter) = waiter {
-        waiter.ready_without_p();
+    match waiter {
+        Some(waiter) => waiter.ready_without_p(),
+        None if all_gone => CHANGING.store(false, Ordering::Release),
+        None => {}
     }
     wake::wake_p();
 }
@@ -161,7 +178,7 @@ impl QuotaFollower {
         watch.poll();
         let wanted = watch.default_procs();
         if wanted != get() {
-            set(wanted);
+            set_soon(wanted);
         }
     }
 }

@@ -382,7 +382,7 @@ fn computes(tid: u32) -> bool {
     let Some(before) = thread::cpu_nanos(tid) else { return false };
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
-        if thread::is_asleep(tid) {
+        if thread::is_asleep(tid) == Some(true) {
             return false;
         }
         if thread::cpu_nanos(tid).is_some_and(|now| now.saturating_sub(before) >= ENOUGH) {

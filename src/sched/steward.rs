@@ -18,7 +18,7 @@ use super::note::Note;
 use super::{find, procs, quit, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
-use crate::sys::{signal, thread};
+use crate::sys::{signal, stderr, thread};
 use crate::tls::loaded;
 
 static WAKE: Note = Note::new();
@@ -134,7 +134,7 @@ impl Trace {
         while self.next <= now {
             self.next += self.every;
         }
-        eprint!("{}", schedtrace::text((now - self.start).as_millis(), self.detail));
+        stderr::write(&schedtrace::text((now - self.start).as_millis(), self.detail));
     }
 }
 
@@ -225,10 +225,10 @@ fn start_m(role: Role) -> std::io::Result<()> {
     let max = MAX_THREADS.load(Ordering::Relaxed);
     if m::all().filter(|m| m.alive.load(Ordering::Relaxed)).count() >= max {
         if !LIMIT_REPORTED.swap(true, Ordering::Relaxed) {
-            eprintln!(
+            stderr::write(&format!(
                 "gort: {max} threads run goroutines or are blocked in system calls, and no more are allowed \
-                 (runtime::Config::max_threads): goroutines may have to wait for one of them"
-            );
+                 (runtime::Config::max_threads): goroutines may have to wait for one of them\n"
+            ));
         }
         return Err(std::io::ErrorKind::WouldBlock.into());
     }

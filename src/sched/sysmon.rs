@@ -332,7 +332,7 @@ impl Sysmon {
                 first: None,
             };
             // A call that sleeps already need not be given time.
-            let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()));
+            let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
             let retaken = in_syscall && needed && sleeps() && p.take_from_syscall();
             self.in_demand |= retaken;
             return retaken && hand_off(p);
@@ -452,7 +452,7 @@ impl Seen {
         }
         // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask takes ten
         // microseconds: not at every look.
-        let asleep = thread::is_asleep(m.tid());
+        let asleep = thread::is_asleep(m.tid()).unwrap_or(true);
         if !asleep {
             self.ask_after = now + (2 * wall).min(ASK_AT_LEAST_EVERY);
         }

@@ -228,6 +228,8 @@ impl Waiter {
 pub(crate) fn park(reason: WaitReason, object: usize) {
     match section::current() {
         Some(g) => park::park_goroutine(g, reason, object),
+        // Something that gort does not know, or I/O, may end the wait of a future: that is no deadlock.
+        None if reason == WaitReason::Future => drop(park_thread_until(None)),
         None => foreign::wait(),
     }
 }

@@ -44,7 +44,7 @@ extern "C" fn on_signal(number: i32, _info: *mut libc::siginfo_t, context: *mut 
     PENDING.fetch_or(bit(number), Ordering::Release);
     epoll::signal_eventfd(EVENTFD.load(Ordering::Relaxed));
     // SAFETY: the kernel's own argument.
-    unsafe { signal::restart_call(context) };
+    unsafe { signal::restart_call(context, false) };
 }
 
 /// Somebody who asked.

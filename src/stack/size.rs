@@ -2,9 +2,12 @@
 
 use std::io;
 use std::mem::size_of;
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::sched::boot;
 use crate::sched::g::G;
 use crate::sys::mem::PAGE;
+use crate::sys::thread;
 use crate::tls;
 
 /// The smallest stack that one can ask for; smaller wishes get this.
@@ -14,6 +17,21 @@ pub(crate) const MAX_STACK: usize = 64 << 20;
 /// Address space of a slot when nobody asked for a size.
 const DEFAULT_SLOT_BITS: u32 = 18;
 const SMALL_SLOT_BITS: u32 = 16;
+/// If the program's thread-locals leave less than this of it for the stack, the slot is larger.
+const DEFAULT_STACK: usize = 192 << 10;
+const SMALL_STACK: usize = 48 << 10;
+
+static USUAL: [AtomicU32; 2] = [AtomicU32::new(DEFAULT_SLOT_BITS), AtomicU32::new(SMALL_SLOT_BITS)];
+
+/// At start-up, when it is known how large the program's thread-locals are.
+pub(crate) fn init() {
+    for (usual, stack) in USUAL.iter().zip([DEFAULT_STACK, SMALL_STACK]) {
+        if let Ok(needed) = SizeClass::for_stack(stack) {
+            usual.fetch_max(needed.0, Ordering::Relaxed);
+        }
+    }
+    thread::leave_room_for_thread_locals(overhead());
+}
 
 pub(crate) const CLASSES: usize = 28;
 
@@ -25,6 +43,13 @@ impl SizeClass {
     pub(crate) const DEFAULT: SizeClass = SizeClass(DEFAULT_SLOT_BITS);
     /// For shared-TLS goroutines: less address space needs less memory for page tables.
     pub(crate) const SMALL: SizeClass = SizeClass(SMALL_SLOT_BITS);
+
+    /// When nobody asks for a size: mostly `DEFAULT`, or `SMALL` for shared-TLS goroutines.
+    #[inline]
+    pub(crate) fn usual(private_tls: bool) -> SizeClass {
+        boot::ensure(); // which calls `init`
+        SizeClass(USUAL[usize::from(!private_tls)].load(Ordering::Relaxed))
+    }
 
     /// The class whose slots have at least `wanted` bytes of usable stack.
     pub(crate) fn for_stack(wanted: usize) -> io::Result<SizeClass> {

@@ -54,7 +54,12 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         }
         previous.flags.store(old.sa_flags as usize, Ordering::Relaxed);
         previous.action.store(old.sa_sigaction, Ordering::Release);
-        libc::sigaction(signal, &our_action(signal, handler), ptr::null_mut());
+        let mut action = our_action(signal, handler);
+        if FAULTS.contains(&signal) {
+            // Who jumps out of a handler does not unblock the signal, if it asked for that.
+            action.sa_flags |= old.sa_flags & libc::SA_NODEFER;
+        }
+        libc::sigaction(signal, &action, ptr::null_mut());
     }
 }
 
@@ -165,6 +170,10 @@ pub(crate) struct SignalStack {
     size: usize,
 }
 
+/// Engines that run WebAssembly put a signal stack of their own in place of one that is smaller than this, and unmap it when
+/// the goroutine that first used them ends, while its thread goes on. Only what is touched is memory.
+const ENOUGH_FOR_OTHERS: usize = 256 << 10;
+
 /// Gives the calling thread an alternate signal stack that is large enough for any register set, unblocks the
 /// preemption signal, and lets timed waits end on time.
 pub(crate) fn prepare_thread() -> Option<SignalStack> {
@@ -173,7 +182,7 @@ pub(crate) fn prepare_thread() -> Option<SignalStack> {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
         libc::getauxval(libc::AT_MINSIGSTKSZ) as usize
     };
-    let size = (minimum + (48 << 10)).next_multiple_of(memory::PAGE);
+    let size = (minimum + (48 << 10)).max(ENOUGH_FOR_OTHERS).next_multiple_of(memory::PAGE) + memory::PAGE;
     let start = memory::reserve(size).ok()?;
     // SAFETY: the first page becomes a guard; the memory belongs to this stack alone.
     unsafe {
@@ -235,14 +244,15 @@ pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: 
 
 /// In a handler: if it interrupted a system call that fails with EINTR because of that (SA_RESTART does not help those that
 /// wait with a timeout), lets the call begin again when the handler returns. The code that called it never asked for a
-/// signal. Its timeout begins again, too.
+/// signal. Its timeout begins again, too, so if signals may come often, `even_timed` says no: then calls whose timeout would
+/// not go on are left to fail, as with any program that handles signals.
 ///
 /// The kernel does not say which call it was: it is read from the code, if the call was made as
 /// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
 ///
 /// # Safety
 /// `context` is what the kernel passed to the handler that calls.
-pub(crate) unsafe fn restart_call(context: *mut c_void) {
+pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
     // SAFETY: the caller's promise.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let (result, address) = (registers[libc::REG_RAX as usize], registers[libc::REG_RIP as usize] as usize);
@@ -252,6 +262,7 @@ pub(crate) unsafe fn restart_call(context: *mut c_void) {
     // SAFETY: it has just been executed.
     if let Some(number) = unsafe { call_before(address) }
         && RESTARTABLE.contains(&number)
+        && (even_timed || keeps_its_time(number, registers))
     {
         registers[libc::REG_RAX as usize] = number;
         registers[libc::REG_RIP as usize] -= 2;
@@ -276,6 +287,28 @@ const RESTARTABLE: [libc::c_long; 15] = [
     libc::SYS_accept4,
     libc::SYS_read,
 ];
+
+/// Whether that call, with these arguments, has no timeout, or one that goes on when it is begun again: the kernel has written
+/// down what is left of it, or it is a moment. (What the kernel breaks off although it could go on after a handler has
+/// a timeout: sockets with SO_RCVTIMEO.)
+fn keeps_its_time(number: libc::c_long, registers: &[libc::greg_t]) -> bool {
+    let argument = |name: libc::c_int| registers[name as usize] as usize;
+    let [first, second, third, fourth] =
+        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10].map(argument);
+    match number {
+        libc::SYS_poll => (third as i32) < 0,
+        libc::SYS_epoll_wait => (fourth as i32) < 0,
+        libc::SYS_select | libc::SYS_pselect6 => true,
+        libc::SYS_nanosleep => second == first,
+        libc::SYS_clock_nanosleep => second & libc::TIMER_ABSTIME as usize != 0 || fourth == third,
+        libc::SYS_futex => fourth == 0 || second as i32 & FUTEX_COMMANDS != libc::FUTEX_WAIT,
+        libc::SYS_semtimedop => fourth == 0,
+        _ => false,
+    }
+}
+
+/// Without the flags. Of those that wait, only FUTEX_WAIT has a time that is not a moment.
+const FUTEX_COMMANDS: i32 = 0x7f;
 
 /// The system call that the code before `address` made, if it says so: `mov eax, number; syscall`.
 ///

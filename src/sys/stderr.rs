@@ -2,7 +2,9 @@
 
 use super::syscall::syscall6;
 
-/// Writes all of `text`, or as much as goes.
+const MILLIS: usize = 1_000;
+
+/// Writes all of `text`, or as much as goes. Unlike `eprintln!` it does not panic when nothing goes.
 pub(crate) fn write(text: &str) {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -10,8 +12,16 @@ pub(crate) fn write(text: &str) {
         let written = unsafe { syscall6(libc::SYS_write, 2, rest.as_ptr() as usize, rest.len(), 0, 0, 0) };
         match written {
             1.. => rest = &rest[written as usize..],
-            _ if -written == libc::EINTR as isize || -written == libc::EAGAIN as isize => {}
+            _ if -written == libc::EINTR as isize => {}
+            // A terminal that somebody set to O_NONBLOCK, say. If nobody reads there, this may be lost.
+            _ if -written == libc::EAGAIN as isize && becomes_writable() => {}
             _ => return,
         }
     }
+}
+
+fn becomes_writable() -> bool {
+    let mut entry = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one entry.
+    unsafe { syscall6(libc::SYS_poll, &raw mut entry as usize, 1, MILLIS, 0, 0, 0) != 0 }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cgroup;
 use super::syscall::syscall6;
@@ -31,22 +32,19 @@ pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
     (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Whether the kernel says that the thread `tid` of this process waits for something other than a CPU. Allocates
-/// nothing.
-pub(crate) fn is_asleep(tid: u32) -> bool {
+/// Whether the kernel says that the thread `tid` of this process waits for something other than a CPU. `None`: it does not
+/// say (there is no descriptor left to ask with, or no /proc), and the CPU clock has to be enough. Allocates nothing.
+pub(crate) fn is_asleep(tid: u32) -> Option<bool> {
     let mut path = [0u8; 48];
     let mut rest = &mut path[..47];
-    if write!(rest, "/proc/self/task/{tid}/stat").is_err() {
-        return false;
-    }
-    let Ok(path) = CStr::from_bytes_until_nul(&path) else { return false };
+    write!(rest, "/proc/self/task/{tid}/stat").ok()?;
+    let path = CStr::from_bytes_until_nul(&path).ok()?;
     let mut text = [0u8; 128];
-    // Out of descriptors, say: then the CPU clock has to be enough.
-    let Ok(length) = cgroup::read_into(path, &mut text) else { return true };
+    let length = cgroup::read_into(path, &mut text).ok()?;
     // "tid (name) S ...": the name may contain anything, so look from its closing parenthesis.
     let text = &text[..length];
     let state = text.iter().rposition(|&b| b == b')').and_then(|end| text.get(end + 2));
-    matches!(state, Some(b'S' | b'D'))
+    Some(matches!(state, Some(b'S' | b'D')))
 }
 
 /// The ids of all threads of this process.
@@ -76,7 +74,16 @@ pub(crate) fn interrupt_others_when_woken(yes: bool) -> bool {
     }
 }
 
-/// Starts a thread that nobody joins, with a stack of `stack` bytes and, if it goes, a name.
+/// What the thread-locals of a thread take from its stack.
+static THREAD_LOCALS: AtomicUsize = AtomicUsize::new(0);
+
+/// The program's thread-locals need so many bytes. At start-up.
+pub(crate) fn leave_room_for_thread_locals(bytes: usize) {
+    THREAD_LOCALS.store(bytes, Ordering::Relaxed);
+}
+
+/// Starts a thread that nobody joins, with `stack` bytes of stack beside its thread-locals and, if it goes, a name.
 pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let stack = stack + THREAD_LOCALS.load(Ordering::Relaxed);
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)
 }

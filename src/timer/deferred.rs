@@ -28,6 +28,7 @@ use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{Waiter, park};
 use crate::sched::{boot, bubble};
+use crate::sys::stderr;
 use crate::time;
 
 /// Aligned for the tags of `Waiter`.
@@ -233,7 +234,9 @@ fn serve() {
                     let started = start(deferred);
                     if let Err(error) = &started {
                         if !refused {
-                            eprintln!("gort: no goroutine for a timer's function yet, trying again: {error}");
+                            stderr::write(&format!(
+                                "gort: no goroutine for a timer's function yet, trying again: {error}\n"
+                            ));
                         }
                         time::sleep(RETRY);
                     }

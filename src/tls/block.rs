@@ -154,6 +154,10 @@ pub(crate) unsafe fn run_destructors() {
     unsafe { (layout.functions.call_destructors)() };
     // SAFETY: we run on the block.
     unsafe { run_key_destructors(layout, tp) };
+    // Those may have used thread-locals for the first time. A thread would forget them with its memory; here they would be
+    // the next goroutine's.
+    // SAFETY: as above.
+    unsafe { (layout.functions.call_destructors)() };
     // SAFETY: uselocale(null) only reads; the global locale is what new threads have. Asking for the loader's error
     // forgets it.
     unsafe {

@@ -327,8 +327,8 @@ fn probe(
     resolver_symbol: isize,
     key_data: &KeyData,
 ) -> Result<Probed, String> {
-    const STACK: usize = 256 << 10;
-    let mut stack = vec![0u8; STACK + 4096];
+    let size = (256 << 10) + static_info()?.0.next_multiple_of(4096);
+    let mut stack = vec![0u8; size + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
     // SAFETY: the type of the function of that name in glibc.
     let h_errno_location = unsafe {
@@ -341,7 +341,7 @@ fn probe(
         tid,
         resolver_symbol,
         stack: base,
-        stack_size: STACK,
+        stack_size: size,
         result: Err("the probe thread did not run".into()),
     };
     // SAFETY: the attributes are initialised before use and destroyed after; the stack and the input live
@@ -349,7 +349,7 @@ fn probe(
     let code = unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         libc::pthread_attr_init(&mut attributes);
-        libc::pthread_attr_setstack(&mut attributes, base as *mut c_void, STACK);
+        libc::pthread_attr_setstack(&mut attributes, base as *mut c_void, size);
         let mut thread = 0;
         let code =
             libc::pthread_create(&mut thread, &attributes, probe_main, (&raw mut input).cast::<c_void>());
