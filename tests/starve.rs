@@ -232,11 +232,13 @@ fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     // SAFETY: the kernel reads one rlimit.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
     let _all: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+    static RUNS: AtomicBool = AtomicBool::new(false);
     gort::spawn(|| {
         loop {
-            std::hint::spin_loop();
+            RUNS.store(true, Ordering::Relaxed);
         }
     });
+    common::until("the loop runs", || RUNS.load(Ordering::Relaxed));
     for _ in 0..3 {
         gort::spawn(|| ()).join().unwrap();
     }
