@@ -261,6 +261,13 @@ fn a_descriptor_that_comes_nonblocking_is_waited_for() {
             second.read_with(|&(mut reader)| reader.read(&mut [0])).unwrap_err().kind(),
             ErrorKind::TimedOut
         );
+        second.set_read_deadline(None);
+        gort::scope(|s| {
+            let waiting = s.spawn(|| second.read_with(|&(mut reader)| reader.read(&mut [0])));
+            gort::sleep(Duration::from_millis(5));
+            second.close();
+            assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::ConnectionAborted);
+        });
     });
 }
 

@@ -220,7 +220,8 @@ fn one_that_was_woken_before_a_long_computation_need_not_wait_for_its_end() {
     });
 }
 
-/// Whether a thread computes or sleeps is asked through /proc, which takes a descriptor.
+/// Whether a thread computes or sleeps is asked through /proc, which takes a descriptor. (Without an answer it is interrupted, or
+/// taken for one that blocks.)
 #[test]
 fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     if !common::alone("a_loop_starves_nobody_when_there_are_no_descriptors") {
@@ -242,5 +243,4 @@ fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     for _ in 0..3 {
         gort::spawn(|| ()).join().unwrap();
     }
-    assert_ne!(gort::runtime::stats().preempted_by_signal, 0);
 }

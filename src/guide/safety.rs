@@ -91,7 +91,8 @@
 //! 7. **The floating-point mode** (rounding, flush-to-zero) belongs to the OS thread: code that changes it puts it back before
 //!    it waits, or is bound to its thread.
 //! 8. **`fork`** copies the calling thread only. The child may do what a child of any process with threads may do, above all
-//!    `exec`; but the runtime's threads are missing there, and to use it is a panic that says so. A daemon forks first.
+//!    `exec`; but the runtime's threads are missing there: to start goroutines or to wait for I/O is a panic that says so, and
+//!    to wait for anything else is to wait for ever. A daemon forks first.
 //!
 //! # The runtime's own discipline
 //!

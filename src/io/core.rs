@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) use super::gate::Patience;
 use super::gate::{Gate, Shared};
 use crate::netpoll::{Direction, Registration};
+use crate::sched::boot;
 use crate::sys::fd;
 
 pub(crate) struct Io<T: AsFd> {
@@ -126,6 +127,9 @@ impl<T: AsFd> Io<T> {
     /// Ends what `new` began, with O_NONBLOCK if it was not wanted.
     fn deregister(&mut self, nonblocking_is_unwanted: bool) {
         let Some(registration) = self.gate.registration.take() else { return };
+        if boot::is_forked() {
+            return; // the poller and the mode are the parent's, too
+        }
         registration.deregister(self.inner.as_fd());
         if nonblocking_is_unwanted {
             let _it_was_possible_before = fd::set_nonblocking(self.inner.as_fd(), false);

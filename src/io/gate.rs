@@ -52,8 +52,8 @@ const NAP_UNPOLLED: u64 = 50_000_000;
 pub(super) struct Gate {
     /// None: the descriptor cannot be polled (a regular file, say). It blocks its thread, in `gort::blocking`.
     pub(super) registration: Option<Registration>,
-    /// It is open as long as the gate is used.
     fd: RawFd,
+    closed: AtomicBool,
     turns: [Mutex<()>; 2],
     /// In nanoseconds of the monotonic clock; `NEVER` for none.
     deadlines: [AtomicU64; 2],
@@ -66,7 +66,15 @@ impl Gate {
     pub(super) fn new(registration: Option<Registration>, fd: BorrowedFd<'_>, shared: Arc<Shared>) -> Gate {
         let turns = [Mutex::new(()), Mutex::new(())];
         let deadlines = [NEVER.into(), NEVER.into()];
-        Gate { registration, fd: fd.as_raw_fd(), turns, deadlines, drained: AtomicUsize::new(0), shared }
+        Gate {
+            registration,
+            fd: fd.as_raw_fd(),
+            closed: AtomicBool::new(false),
+            turns,
+            deadlines,
+            drained: AtomicUsize::new(0),
+            shared,
+        }
     }
 
     /// The longest wait of each later call in that direction.
@@ -87,8 +95,10 @@ impl Gate {
 
     /// Ends all waits with an error; later calls fail, too.
     pub(super) fn close(&self) {
-        if let Some(registration) = &self.registration {
-            registration.close();
+        match &self.registration {
+            Some(registration) => registration.close(),
+            // Seen at the next look (`run_blocking`).
+            None => self.closed.store(true, Ordering::Relaxed),
         }
     }
 
@@ -196,7 +206,11 @@ impl Gate {
     ) -> io::Result<R> {
         let waiting = self.begin(direction, patience);
         crate::blocking(|| {
+            let mut was_ready = false;
             loop {
+                if self.closed.load(Ordering::Relaxed) {
+                    return Err(closed());
+                }
                 match attempt() {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error)
@@ -205,13 +219,12 @@ impl Gate {
                     result => return result,
                 }
                 let left = self.deadline_of(&waiting)?.saturating_sub(clock::nanos()).min(waiting.nap);
-                // SAFETY: see the field.
-                let fd = unsafe { BorrowedFd::borrow_raw(self.fd) };
-                fd::wait_until_ready(
-                    fd,
-                    direction == Direction::Write,
-                    Duration::from_nanos(left.min(NAP_UNPOLLED)),
-                );
+                if was_ready {
+                    // What epoll refuses because it is always ready may want to be waited for all the same (a file's lock).
+                    std::thread::sleep(Duration::from_nanos(left.min(NAP)));
+                }
+                let nap = Duration::from_nanos(left.min(NAP_UNPOLLED));
+                was_ready = fd::wait_until_ready(self.fd, direction == Direction::Write, nap);
             }
         })
     }

@@ -188,6 +188,7 @@ impl Registration {
         deadline: u64,
         still_valid: impl FnOnce() -> bool,
     ) {
+        boot::ensure(); // in a forked child nobody polls, and this says so
         let word = self.0.word(direction);
         let waiter = Waiter::current();
         if !word.begin_wait(observed, waiter.to_word()) {

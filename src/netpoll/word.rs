@@ -35,8 +35,9 @@ impl Observed {
         self.0
     }
 
-    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a stream after
-    /// this observation gives less than was asked for, there is nothing more until the word changes.
+    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a stream that gives
+    /// all it has (`Gate::read_stream`) after this observation gives less than was asked for, there is nothing more until the
+    /// word changes.
     #[inline]
     pub(crate) fn is_plain_edge(self) -> bool {
         self.0 & (READY | SPECIAL | 1) == READY

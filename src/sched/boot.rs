@@ -35,6 +35,11 @@ pub(crate) struct Choices {
     pub(crate) sigquit: Option<bool>,
 }
 
+/// Whether this process was forked from one in which the runtime ran.
+pub(crate) fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 #[cold]
 fn start() {
     start_with(Choices::default());
@@ -43,7 +48,7 @@ fn start() {
 /// Starts the runtime. False: it runs already, and nothing was done.
 pub(crate) fn start_with(choices: Choices) -> bool {
     assert!(
-        !FORKED.load(Ordering::Relaxed),
+        !is_forked(),
         "gort: the runtime was started before this process was forked, and its threads are missing here: call exec, or \
          start the runtime after the fork"
     );

@@ -351,14 +351,14 @@ pub(crate) fn start_done(number: u8) {
     get(number).no_longer_pending();
 }
 
-/// Lets nobody have the next turn as long as the result lives. `None`: all goroutines of that bubble have ended. Outside of
-/// the runtime.
+/// Lets nobody have the next turn as long as the result lives. `None`: there are no goroutines in that bubble, any more or
+/// yet. Outside of the runtime.
 pub(crate) fn pin(number: u8) -> Option<Pin> {
     // Acquire as in `get`. SAFETY: bubbles are never freed.
     let bubble = unsafe { BUBBLES[usize::from(number)].load(Ordering::Acquire).as_ref() }?;
     let mut state = bubble.state.lock();
-    // Before that it is not used again.
-    if state.verdict == Some(Verdict::Finished) {
+    // As long as there are, it does not finish, and is not used again.
+    if state.live == 0 {
         return None;
     }
     state.pending += 1;

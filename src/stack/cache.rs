@@ -110,7 +110,7 @@ fn spill(own: &mut GDeque, class: SizeClass, count: usize) {
 
 /// Gives all that a retired P kept to the others.
 pub(crate) fn flush(p: &'static P) {
-    for class in [SizeClass::DEFAULT, SizeClass::SMALL] {
+    for class in [true, false].map(SizeClass::usual) {
         if let Some(cached) = class.cached() {
             // SAFETY: as in `take`.
             spill(unsafe { &mut *p.dead[cached].get() }, class, usize::MAX);

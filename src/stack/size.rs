@@ -14,18 +14,14 @@ use crate::tls;
 pub(crate) const MIN_STACK: usize = 16 << 10;
 /// The largest.
 pub(crate) const MAX_STACK: usize = 64 << 20;
-/// Address space of a slot when nobody asked for a size.
-const DEFAULT_SLOT_BITS: u32 = 18;
-const SMALL_SLOT_BITS: u32 = 16;
-/// If the program's thread-locals leave less than this of it for the stack, the slot is larger.
-const DEFAULT_STACK: usize = 192 << 10;
-const SMALL_STACK: usize = 48 << 10;
-
-static USUAL: [AtomicU32; 2] = [AtomicU32::new(DEFAULT_SLOT_BITS), AtomicU32::new(SMALL_SLOT_BITS)];
+/// The logarithms of the slots' sizes when nobody asked for one: with private thread-locals, and without.
+static USUAL: [AtomicU32; 2] = [AtomicU32::new(18), AtomicU32::new(16)];
+/// If the program's thread-locals leave less than this of a slot for the stack, the slot is larger.
+const USUAL_STACK: [usize; 2] = [192 << 10, 48 << 10];
 
 /// At start-up, when it is known how large the program's thread-locals are.
 pub(crate) fn init() {
-    for (usual, stack) in USUAL.iter().zip([DEFAULT_STACK, SMALL_STACK]) {
+    for (usual, stack) in USUAL.iter().zip(USUAL_STACK) {
         if let Ok(needed) = SizeClass::for_stack(stack) {
             usual.fetch_max(needed.0, Ordering::Relaxed);
         }
@@ -40,11 +36,7 @@ pub(crate) const CLASSES: usize = 28;
 pub(crate) struct SizeClass(u32);
 
 impl SizeClass {
-    pub(crate) const DEFAULT: SizeClass = SizeClass(DEFAULT_SLOT_BITS);
-    /// For shared-TLS goroutines: less address space needs less memory for page tables.
-    pub(crate) const SMALL: SizeClass = SizeClass(SMALL_SLOT_BITS);
-
-    /// When nobody asks for a size: mostly `DEFAULT`, or `SMALL` for shared-TLS goroutines.
+    /// When nobody asks for a size. Shared-TLS goroutines get less: less address space needs less memory for page tables.
     #[inline]
     pub(crate) fn usual(private_tls: bool) -> SizeClass {
         boot::ensure(); // which calls `init`
@@ -75,11 +67,7 @@ impl SizeClass {
 
     /// Which of a P's own caches slots of this size go to, if any.
     pub(crate) fn cached(self) -> Option<usize> {
-        match self {
-            SizeClass::DEFAULT => Some(0),
-            SizeClass::SMALL => Some(1),
-            _ => None,
-        }
+        USUAL.iter().position(|usual| usual.load(Ordering::Relaxed) == self.0)
     }
 
     pub(crate) fn index(self) -> usize {

@@ -1,7 +1,7 @@
 //! Flags and readiness of descriptors.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
 
 fn check(result: i32) -> io::Result<i32> {
@@ -24,13 +24,13 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Resu
 
 /// Whether a read (or a write) would not block right now.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
-    wait_until_ready(fd, write, Duration::ZERO)
+    wait_until_ready(fd.as_raw_fd(), write, Duration::ZERO)
 }
 
 /// Blocks the thread until a read (or a write) would not block. False: the time is over.
-pub(crate) fn wait_until_ready(fd: BorrowedFd<'_>, write: bool, patience: Duration) -> bool {
+pub(crate) fn wait_until_ready(fd: RawFd, write: bool, patience: Duration) -> bool {
     let events = if write { libc::POLLOUT } else { libc::POLLIN };
-    let mut entry = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let mut entry = libc::pollfd { fd, events, revents: 0 };
     let millis = patience.as_nanos().div_ceil(1_000_000);
     // SAFETY: one entry.
     unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }

@@ -27,7 +27,7 @@
 //! random outside of gort (the order of a `HashMap`) is not drawn from the seed.
 
 use std::hash::{BuildHasher, RandomState};
-use std::panic::{Location, resume_unwind};
+use std::panic::{Location, catch_unwind, resume_unwind};
 
 use crate::goroutine::spawn_in_bubble;
 use crate::sched::bubble::{self, Verdict};
@@ -122,7 +122,10 @@ impl Bubble {
         match (result, report) {
             (Some(Ok(value)), None) => value,
             (Some(Err(payload)), _) => {
-                eprintln!("gort: the bubble failed with seed {seed}; GORT_SEED={seed} {hint}");
+                // If nobody can read it, the payload still counts.
+                let _ = catch_unwind(|| {
+                    eprintln!("gort: the bubble failed with seed {seed}; GORT_SEED={seed} {hint}");
+                });
                 resume_unwind(payload)
             }
             (Some(Ok(_)), Some(report)) => panic!(

@@ -108,7 +108,7 @@ impl Timers {
                 let fired = match unsafe { item.assume_init() } {
                     // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
                     // it is out of the heap, and nobody frees it before it has fired.
-                    Item::Timer(timer) => unsafe { (*timer).fire(now) },
+                    Item::Timer(timer) => unsafe { Timer::fire(timer, now) },
                     Item::Sleeper(g) => Waiter::of(g).ready_from_timer(),
                 };
                 match fired {
@@ -169,7 +169,8 @@ pub(crate) unsafe fn start_anywhere(timer: &Timer, when: u64) {
     }
 }
 
-/// Stops `timer`. True: it was waiting and will not fire. False: it has fired, completely, or was never started.
+/// Stops `timer`. True: it was waiting and will not fire. False: it has fired, completely (or, if its heap kept it, is about to),
+/// or was never started.
 /// Inside a section, on g0, or on a foreign thread.
 pub(crate) fn stop(timer: &Timer) -> bool {
     while let Some(home) = timer.home() {

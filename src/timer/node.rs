@@ -56,7 +56,8 @@ impl Timer {
 
     /// The heap that it is in.
     pub(super) fn home(&self) -> Option<&'static Timers> {
-        // Acquire pairs with the release in `set_home`: who finds it in no heap sees all that its firing did.
+        // Acquire pairs with the release in `set_home`: who finds it in no heap sees all that its firing did (unless the
+        // heap kept it).
         // SAFETY: Ps are never freed; a bubble goes after the goroutines and timers in it.
         unsafe { self.home.load(Ordering::Acquire).as_ref() }
     }
@@ -66,20 +67,25 @@ impl Timer {
         self.home.store(home, Ordering::Release);
     }
 
-    /// Fires. The data must not be touched after `home` is cleared, which comes last, except through what the
+    /// Fires `this`. The data must not be touched after `home` is cleared, which comes last, except through what the
     /// callback handed over; and if the heap kept the timer, neither must be touched after the callback.
     ///
     /// # Safety
     /// It was just taken out of a heap whose lock the caller holds.
-    pub(super) unsafe fn fire(&self, now: u64) -> Fire {
-        if self.gone_when_fired {
-            self.set_home(None);
+    pub(super) unsafe fn fire(this: *const Timer, now: u64) -> Fire {
+        // SAFETY: it is there until its home is cleared, or until the callback gives it away.
+        let Timer { callback, data, gone_when_fired, .. } = unsafe { &*this };
+        let (callback, data, gone_when_fired) = (*callback, *data, *gone_when_fired);
+        if gone_when_fired {
+            // SAFETY: as above.
+            unsafe { (*this).set_home(None) };
             // SAFETY: the heap kept the data alive.
-            return unsafe { (self.callback)(self.data, now) };
+            return unsafe { callback(data, now) };
         }
         // SAFETY: the data is valid as long as the timer has not been seen to have fired.
-        let fired = unsafe { (self.callback)(self.data, now) };
-        self.set_home(None);
+        let fired = unsafe { callback(data, now) };
+        // SAFETY: as above.
+        unsafe { (*this).set_home(None) };
         fired
     }
 
@@ -113,7 +119,7 @@ mod tests {
             seen.0.set(ptr::from_ref(&timer));
             timer.set_home(Some(Box::leak(Box::new(Timers::new()))));
             // SAFETY: nobody else has it.
-            assert!(matches!(unsafe { timer.fire(0) }, Fire::Nothing));
+            assert!(matches!(unsafe { Timer::fire(&timer, 0) }, Fire::Nothing));
             assert_eq!(seen.1.get(), Some(waiting));
             assert!(!timer.is_waiting());
         }

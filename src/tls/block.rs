@@ -150,14 +150,16 @@ pub(crate) unsafe fn is_untouched(tp: usize) -> bool {
 pub(crate) unsafe fn run_destructors() {
     let layout = known();
     let tp = register::current();
-    // SAFETY: the function runs and clears the list of destructors of the current thread pointer.
-    unsafe { (layout.functions.call_destructors)() };
-    // SAFETY: we run on the block.
-    unsafe { run_key_destructors(layout, tp) };
-    // Those may have used thread-locals for the first time. A thread would forget them with its memory; here they would be
-    // the next goroutine's.
-    // SAFETY: as above.
-    unsafe { (layout.functions.call_destructors)() };
+    // Destructors of keys may use thread-locals for the first time, and those set keys again. A thread would forget all that
+    // with its memory; here it would be the next goroutine's.
+    for _ in 0..KEY_DESTRUCTOR_ROUNDS {
+        // SAFETY: the function runs and clears the list of destructors of the current thread pointer.
+        unsafe { (layout.functions.call_destructors)() };
+        // SAFETY: we run on the block.
+        if !unsafe { run_key_destructors(layout, tp) } {
+            break;
+        }
+    }
     // SAFETY: uselocale(null) only reads; the global locale is what new threads have. Asking for the loader's error
     // forgets it.
     unsafe {
@@ -174,14 +176,16 @@ pub(crate) unsafe fn run_destructors() {
 /// POSIX: repeat while destructors set new values, a bounded number of times.
 const KEY_DESTRUCTOR_ROUNDS: usize = 4;
 
-unsafe fn run_key_destructors(layout: &Layout, tp: usize) {
+/// True: there were some.
+unsafe fn run_key_destructors(layout: &Layout, tp: usize) -> bool {
     let keys = &layout.key_data;
+    let mut some = false;
     for round in 0..=KEY_DESTRUCTOR_ROUNDS {
         if let Some(used) = keys.used {
             // SAFETY: a byte of the descriptor.
             unsafe {
                 if get::<u8>(tp, used) == 0 {
-                    return;
+                    break;
                 }
                 put(tp, used, 0u8);
             }
@@ -207,10 +211,12 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) {
                 }
             }
         }
+        some |= again;
         if !again {
-            return;
+            break;
         }
     }
+    some
 }
 
 type KeyDestructor = unsafe extern "C" fn(*mut c_void);
