@@ -24,8 +24,11 @@ impl Crawl {
             return;
         }
         scope.spawn(move || {
-            // No permit: the time is over, and so is this branch.
+            // No permit, or one that came too late: the time is over, and so is this branch.
             let Ok(permit) = self.fetches.acquire_ctx(&self.ctx, 1) else { return };
+            if self.ctx.err().is_some() {
+                return;
+            }
             let links = fetch(page);
             drop(permit);
             links.into_iter().for_each(|link| self.visit(scope, link));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gort::chan::{TryRecvError, bounded, select, unbounded};
-use gort::context::{Context, Error, Key, LockCtx, RecvCtxError, RwLockCtx, SendCtxError};
+use gort::context::{AcquireCtxError, Context, Error, Key, LockCtx, RecvCtxError, RwLockCtx, SendCtxError};
 use gort::sync::{Condvar, Mutex, RwLock, Semaphore, WaitGroup};
 use gort::time::{sleep, sleep_ctx};
 
@@ -285,8 +285,9 @@ fn every_wait_with_a_context_gives_up_at_its_end() {
     assert!(mutex.try_lock().is_some() && lock.try_write().is_some(), "no trace is left");
     let semaphore = Semaphore::new(1);
     let permit = semaphore.acquire(1).unwrap();
-    assert_eq!(semaphore.acquire_ctx(&ends_soon(), 1).unwrap().err(), Some(ended));
-    assert!(semaphore.acquire_ctx(&ends_soon(), 2).is_err());
+    assert_eq!(semaphore.acquire_ctx(&ends_soon(), 1).err(), Some(AcquireCtxError::Ended(ended)));
+    let too_many = semaphore.acquire_ctx(&ends_soon(), 2).err();
+    assert!(matches!(too_many, Some(AcquireCtxError::TooMany(_))), "{too_many:?}");
     drop(permit);
     let group = WaitGroup::new();
     group.add(1);

@@ -536,7 +536,7 @@ fn settings_come_before_the_start_or_are_refused() {
         Config::new().max_procs(3).max_threads(5).max_preempted(1).preempt_by_signal(false).start().unwrap();
         assert_eq!(gort::runtime::max_procs(), 3);
         let error = Config::new().max_procs(4).start().unwrap_err().to_string();
-        assert!(error.contains("must come before the first use of goroutines"), "{error}");
+        assert!(error.contains("must come before the first use of it"), "{error}");
         assert_eq!(gort::runtime::max_procs(), 3);
         gort::run(|| {
             // Many more blocking calls than threads: they take turns.

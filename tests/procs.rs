@@ -55,8 +55,8 @@ fn setting_returns_the_former_value_and_clamps() {
     assert_eq!(set_max_procs(5), 3);
     assert_eq!(set_max_procs(5), 5);
     assert_eq!(set_max_procs(0), 5);
-    assert_eq!(max_procs(), 1);
-    assert_eq!(set_max_procs(usize::MAX), 1);
+    assert_eq!(max_procs(), 5, "as in Go, 0 only asks");
+    assert_eq!(set_max_procs(usize::MAX), 5);
     assert_eq!(max_procs(), 1024);
     assert_eq!(gort::run(|| set_max_procs(2)), 1024);
     assert_eq!(gort::run(max_procs), 2);

@@ -28,7 +28,7 @@ fn json(findings: &[Finding], works: bool) -> String {
         })
         .collect();
     let all = serde_json::json!({
-        "works": works, "default_procs": gort::runtime::max_procs(), "findings": list,
+        "works": works, "max_procs": gort::runtime::max_procs(), "findings": list,
     });
     format!("{all:#}\n")
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 fn gort(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gort"));
-    command.args(args).env_remove("GOMAXPROCS").env_remove("GORT_GOMAXPROCS");
+    command.args(args).env_remove("GOMAXPROCS").env_remove("GORT_MAXPROCS");
     command
 }
 

@@ -11,7 +11,9 @@ use proc_macro::TokenStream;
 /// other goroutines do then. `main` may return what every `main` may return; the value becomes the exit code as
 /// usual, and it need not be [`Send`].
 ///
-/// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`.
+/// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`, which is what a program writes that
+/// has settings (`gort::runtime::Config`) to make before. The stack is a goroutine's: 256 KiB, not the 8 MiB of a process's
+/// first thread. Where that is not enough, spawn the rest with `gort::Builder::stack_size`.
 ///
 /// # Examples
 ///
@@ -34,6 +36,9 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Takes the place of `#[test]` and goes together with `#[should_panic]`, `#[ignore]` and tests that return a
 /// `Result`. The attribute takes no arguments.
+///
+/// The stack is a goroutine's: 256 KiB. What the body prints is not captured by the test harness, which knows its own threads
+/// only; nor is the message of a panic.
 ///
 /// # Examples
 ///

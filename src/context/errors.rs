@@ -4,6 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::sync::TooManyPermits;
+
 /// Why a context ended.
 ///
 /// ```
@@ -55,6 +57,26 @@ impl fmt::Display for RecvCtxError {
 }
 
 impl StdError for RecvCtxError {}
+
+/// Why [`Semaphore::acquire_ctx`](crate::sync::Semaphore::acquire_ctx) acquired nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AcquireCtxError {
+    /// There are not so many permits at all.
+    TooMany(TooManyPermits),
+    /// The context ended first.
+    Ended(Error),
+}
+
+impl fmt::Display for AcquireCtxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AcquireCtxError::TooMany(error) => error.fmt(f),
+            AcquireCtxError::Ended(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for AcquireCtxError {}
 
 /// Why [`Sender::send_ctx`](crate::chan::Sender::send_ctx) did not send. Holds the message.
 #[derive(Clone, Copy, PartialEq, Eq)]

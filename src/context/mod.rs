@@ -44,7 +44,7 @@ use crate::chan::{Receiver, never};
 use crate::time::clock;
 use crate::timer::Deferred;
 
-pub use self::errors::{Cause, Error, RecvCtxError, SendCtxError};
+pub use self::errors::{AcquireCtxError, Cause, Error, RecvCtxError, SendCtxError};
 pub use self::wait::{LockCtx, RwLockCtx};
 
 /// Names a value that contexts carry, by its type.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::errors::AcquireCtxError;
 use super::{Context, Error, RecvCtxError, SendCtxError};
 use crate::chan::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use crate::sync::{
-    Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, SemaphorePermit, TooManyPermits,
-    WaitGroup,
+    Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, SemaphorePermit, WaitGroup,
 };
 
 impl Context {
@@ -143,31 +143,23 @@ impl<T: ?Sized> RwLockCtx<T> for RwLock<T> {
 }
 
 impl Semaphore {
-    /// As [`acquire`](Semaphore::acquire), but only until the context ends.
+    /// As [`acquire`](Semaphore::acquire), but only until the context ends. Permits that are free are had in any case.
     ///
     /// # Errors
-    /// If there are not so many permits at all; inside, if the context ended first.
+    /// If there are not so many permits at all, or if the context ended first.
     ///
     /// ```
-    /// use gort::context::{Context, Error};
+    /// use gort::context::{AcquireCtxError, Context, Error};
     /// let semaphore = gort::sync::Semaphore::new(1);
     /// let (ctx, cancel) = Context::background().with_cancel();
-    /// let permit = semaphore.acquire_ctx(&ctx, 1).unwrap().unwrap();
+    /// let permit = semaphore.acquire_ctx(&ctx, 1).unwrap();
     /// cancel.cancel();
-    /// assert_eq!(semaphore.acquire_ctx(&ctx, 1).unwrap().err(), Some(Error::Canceled));
+    /// assert_eq!(semaphore.acquire_ctx(&ctx, 1).err(), Some(AcquireCtxError::Ended(Error::Canceled)));
     /// drop(permit);
     /// ```
-    pub fn acquire_ctx(
-        &self,
-        ctx: &Context,
-        n: usize,
-    ) -> Result<Result<SemaphorePermit<'_>, Error>, TooManyPermits> {
+    pub fn acquire_ctx(&self, ctx: &Context, n: usize) -> Result<SemaphorePermit<'_>, AcquireCtxError> {
         let acquired = ctx.attempt(|| self.acquire_timeout(n, Duration::MAX).transpose());
-        match acquired {
-            Ok(Ok(permit)) => Ok(Ok(permit)),
-            Ok(Err(too_many)) => Err(too_many),
-            Err(error) => Ok(Err(error)),
-        }
+        acquired.map_err(AcquireCtxError::Ended)?.map_err(AcquireCtxError::TooMany)
     }
 }
 

@@ -62,7 +62,7 @@ impl Builder {
     ///
     /// # Errors
     /// If the stack size is more than 64 MiB, or if memory, address space or mappings are exhausted: the error
-    /// says which limit it was.
+    /// says which limit it was. Of the kind `Unsupported` if the system lacks what gort needs.
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where

@@ -31,7 +31,8 @@ pub use scope::{Scope, ScopedJoinHandle, scope};
 /// may go on first: usually it is the caller, and where many goroutines wait already it is the new one.
 ///
 /// # Panics
-/// If there is no memory for another stack. [`Builder::spawn`] returns an error instead.
+/// If there is no memory, or no mapping, for another stack, or if the system lacks what gort needs (`gort doctor` tells).
+/// [`Builder::spawn`] returns an error instead.
 ///
 /// ```
 /// let squares: Vec<_> = (0..10).map(|n| gort::spawn(move || n * n)).collect();

@@ -12,7 +12,7 @@ use crate::stack::size::SizeClass;
 /// once, and from goroutines. When `main` returns, goroutines that still run do not hold the process.
 ///
 /// # Panics
-/// If `f` panics, with the same payload.
+/// If `f` panics, with the same payload; and as [`spawn`](crate::spawn), if there can be no goroutine.
 ///
 /// ```
 /// let name = String::from("gort");

@@ -29,7 +29,7 @@
 //! | `http.ListenAndServe` | `gort::http::serve` (feature `http`) |
 //! | `defer f()` | `Drop` |
 //! | `recover()` | [`JoinHandle::join`](crate::JoinHandle::join), or `std::panic::catch_unwind` |
-//! | `runtime.GOMAXPROCS(n)`, `NumCPU`, `NumGoroutine` | [`runtime::set_max_procs`](crate::runtime::set_max_procs), `std::thread::available_parallelism`, [`num_goroutines`](crate::runtime::num_goroutines) |
+//! | `runtime.GOMAXPROCS(n)`, `NumCPU`, `NumGoroutine` | [`runtime::set_max_procs`](crate::runtime::set_max_procs), and [`max_procs`](crate::runtime::max_procs) for `GOMAXPROCS(0)`, `std::thread::available_parallelism`, [`num_goroutines`](crate::runtime::num_goroutines) |
 //! | `runtime.Gosched()` | [`yield_now`](crate::yield_now) |
 //! | `runtime.LockOSThread()` | [`runtime::lock_os_thread`](crate::runtime::lock_os_thread) |
 //! | `runtime.Stack(buf, true)`, SIGQUIT | [`runtime::dump`](crate::runtime::dump), SIGQUIT |

@@ -1,6 +1,6 @@
 //! Seeing inside: what does my program do, and why does it not go on?
 //!
-//! All of this is always there, costs next to nothing until it is asked for, and never stops the world.
+//! All of this is always there and costs next to nothing until it is asked for. Only the search for leaks stops the world.
 //!
 //! # Where is everybody? A dump
 //!
@@ -30,6 +30,18 @@
 //! # drop(sender);
 //! # reader.join().unwrap().unwrap_err();
 //! # });
+//! ```
+//!
+//! # Who will never go on? Leaks
+//!
+//! [`runtime::leaked`](crate::runtime::leaked) lists goroutines that wait for ever: for a channel, a wait group, a lock or a goroutine
+//! whose other users are gone, or wait for ever themselves. It stops all threads for some milliseconds and searches memory as a
+//! garbage collector does. At the end of a test:
+//!
+//! ```
+//! if let Some(leaked) = gort::runtime::leaked() {
+//!     assert!(leaked.goroutines().is_empty(), "{leaked}");
+//! }
 //! ```
 //!
 //! # From outside: SIGQUIT

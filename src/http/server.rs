@@ -131,8 +131,8 @@ impl Server {
         let at_end = ctx.after_func(move || closing.close());
         let result = loop {
             match open.places.acquire_ctx(ctx, 1) {
-                Ok(Ok(place)) => place.forget(),
-                _ => break Ok(()),
+                Ok(place) => place.forget(),
+                Err(_) => break Ok(()),
             }
             open.running.add(1);
             let connection = Connection(open.clone());

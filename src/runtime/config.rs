@@ -5,7 +5,14 @@ use std::fmt;
 use super::Dump;
 use crate::sched::boot::{self, Choices};
 
-/// What the runtime shall be like. Without it, it starts with its defaults on first use.
+/// What the runtime shall be like. Without it, it starts with its defaults on first use, which is almost anything: a goroutine, a
+/// timer, [`max_procs`](super::max_procs). `#[gort::main]` has started it before the body runs, so a program with settings
+/// has a plain `main`, in which it says:
+///
+/// ```
+/// gort::runtime::Config::new().max_threads(100).start().unwrap();
+/// gort::run(|| println!("in a goroutine"));
+/// ```
 ///
 /// ```
 /// let config = gort::runtime::Config::new().max_procs(2).max_threads(100);
@@ -114,7 +121,8 @@ pub struct AlreadyStarted(());
 impl fmt::Display for AlreadyStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "gort's runtime runs already: Config::start must come before the first use of goroutines in the process",
+            "gort's runtime runs already: Config::start must come before the first use of it in the process (and \
+             #[gort::main] is one: call Config::start in a plain main, and then gort::run)",
         )
     }
 }

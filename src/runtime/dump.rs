@@ -1,8 +1,10 @@
 //! Where every goroutine is.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::panic::Location;
+use std::rc::Rc;
 use std::time::Duration;
 
 use crate::sched::snapshot::{self, Holder, Snapshot};
@@ -140,11 +142,12 @@ impl fmt::Debug for GoroutineTrace {
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut names = Names::default();
         for (index, goroutine) in self.goroutines.iter().enumerate() {
             if index != 0 {
                 writeln!(f)?;
             }
-            write!(f, "{goroutine}")?;
+            goroutine.write(f, &mut names)?;
         }
         Ok(())
     }
@@ -167,6 +170,12 @@ fn write_readers(f: &mut fmt::Formatter<'_>, count: u64, known: &[u64]) -> fmt::
 
 impl fmt::Display for GoroutineTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, &mut Names::default())
+    }
+}
+
+impl GoroutineTrace {
+    fn write(&self, f: &mut fmt::Formatter<'_>, names: &mut Names) -> fmt::Result {
         write!(f, "goroutine {} [{}", self.id(), self.state())?;
         let minutes = self.waiting_for().map_or(0, |time| time.as_secs() / 60);
         if minutes > 0 {
@@ -177,7 +186,8 @@ impl fmt::Display for GoroutineTrace {
         }
         write!(f, "]")?;
         if let Some(name) = self.name() {
-            write!(f, " {{name: {name}}}")?;
+            // On one line, whatever it is.
+            write!(f, " {{name: {}}}", name.escape_debug())?;
         }
         writeln!(f, ":")?;
         match &self.0.holder {
@@ -186,7 +196,7 @@ impl fmt::Display for GoroutineTrace {
             Some(Holder::Readers(count, known)) => write_readers(f, *count, known)?,
             None => {}
         }
-        let functions = functions(&self.0.frames);
+        let functions = names.of(&self.0.frames);
         if functions.is_empty() && self.0.status == Status::Syscall {
             writeln!(f, "\t(in a system call that is not marked as blocking)")?;
         } else if functions.is_empty() && self.0.status == Status::Running {
@@ -213,28 +223,40 @@ struct Function {
     place: Option<(String, u32)>,
 }
 
-/// The functions at these addresses, inlined ones included, without what is gort's own business: how the goroutine stopped, and
-/// how it was started.
-fn functions(addresses: &[usize]) -> Vec<Function> {
-    let mut functions = Vec::new();
-    for &address in addresses {
-        let known = functions.len();
-        backtrace::resolve(address as *mut c_void, |symbol| {
-            let name = symbol.name().map_or_else(|| format!("{address:#x}"), |name| format!("{name:#}"));
-            let place = symbol.filename().zip(symbol.lineno());
-            let place = place.map(|(file, line)| (file.display().to_string(), line));
-            functions.push(Function { name, place });
-        });
-        if functions.len() == known {
-            functions.push(Function { name: format!("{address:#x}"), place: None });
+/// What is known by now: most goroutines are in the same few places, and to look one up takes as long as to print a hundred.
+#[derive(Default)]
+struct Names(HashMap<usize, Vec<Rc<Function>>>);
+
+impl Names {
+    /// The functions at these addresses, inlined ones included, without what is gort's own business: how the goroutine stopped,
+    /// and how it was started.
+    fn of(&mut self, addresses: &[usize]) -> Vec<Rc<Function>> {
+        let mut functions = Vec::new();
+        for &address in addresses {
+            functions.extend_from_slice(self.0.entry(address).or_insert_with(|| look_up(address)));
         }
+        if let Some(start) = functions.iter().position(|f| f.name.contains("gort::sched::spawn::Body>::run"))
+        {
+            functions.truncate(start);
+        }
+        let inner = functions.iter().take_while(|f| f.name.starts_with("gort::sched::")).count();
+        if inner < functions.len() {
+            functions.drain(..inner);
+        }
+        functions
     }
-    if let Some(start) = functions.iter().position(|f| f.name.contains("gort::sched::spawn::Body>::run")) {
-        functions.truncate(start);
-    }
-    let inner = functions.iter().take_while(|f| f.name.starts_with("gort::sched::")).count();
-    if inner < functions.len() {
-        functions.drain(..inner);
+}
+
+fn look_up(address: usize) -> Vec<Rc<Function>> {
+    let mut functions = Vec::new();
+    backtrace::resolve(address as *mut c_void, |symbol| {
+        let name = symbol.name().map_or_else(|| format!("{address:#x}"), |name| format!("{name:#}"));
+        let place = symbol.filename().zip(symbol.lineno());
+        let place = place.map(|(file, line)| (file.display().to_string(), line));
+        functions.push(Rc::new(Function { name, place }));
+    });
+    if functions.is_empty() {
+        functions.push(Rc::new(Function { name: format!("{address:#x}"), place: None }));
     }
     functions
 }

@@ -16,7 +16,7 @@ use crate::sched::leak;
 ///     gort::spawn(move || answers.recv().map(|n| ask.send(n)));
 /// }
 /// gort::spawn(forget).join().unwrap();
-/// let leaked = gort::runtime::leaked();
+/// let leaked = gort::runtime::leaked().expect("the search was possible");
 /// for goroutine in leaked.goroutines() {
 ///     println!("{} since {:?}: {}", goroutine.id(), goroutine.waiting_for(), goroutine.state());
 /// }
@@ -32,12 +32,12 @@ use crate::sched::leak;
 /// once is often found later, when memory was used for something else.
 ///
 /// All threads of the process are stopped for the search, by a signal: for some milliseconds for each 10 MB of memory in use. If one of
-/// them cannot be stopped (it blocks the signal, or is in a system call that would fail with `EINTR`), or if
-/// [`Config`](super::Config) has switched signals off, nothing is listed.
+/// them cannot be stopped (it blocks the signal, or is in a system call that would fail with `EINTR`), if there is no memory for it,
+/// or if [`Config`](super::Config) has switched signals off, nothing can be said: `None`.
 #[must_use]
-pub fn leaked() -> Dump {
-    let ids: HashSet<u64> = leak::find().into_iter().collect();
+pub fn leaked() -> Option<Dump> {
+    let ids: HashSet<u64> = leak::find()?.into_iter().collect();
     let mut dump = if ids.is_empty() { Dump::default() } else { Dump::take(false) };
     dump.keep(|goroutine| ids.contains(&goroutine.id()));
-    dump
+    Some(dump)
 }

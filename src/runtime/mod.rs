@@ -28,7 +28,7 @@ pub fn max_procs() -> usize {
     procs::get()
 }
 
-/// Sets GOMAXPROCS and returns the former value. Values below 1 and above 1024 count as those.
+/// Sets GOMAXPROCS and returns the former value. More than 1024 counts as 1024, and 0 changes nothing, as in Go.
 ///
 /// When it returns, at most `n` goroutines run at once.
 ///
@@ -37,6 +37,9 @@ pub fn max_procs() -> usize {
 /// assert_eq!(gort::runtime::set_max_procs(before), 2);
 /// ```
 pub fn set_max_procs(n: usize) -> usize {
+    if n == 0 {
+        return max_procs();
+    }
     boot::ensure();
     procs::choose();
     procs::set(n)

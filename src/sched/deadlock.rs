@@ -20,6 +20,7 @@
 //! intervals: the thread may have ended. Then it leaves it; an idle process must not wake up for ever.
 
 use std::collections::HashSet;
+use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -158,12 +159,13 @@ fn act() {
         None | Some(OnDeadlock::Ignore) => {}
         Some(OnDeadlock::Callback(call)) => call(&Dump::take(false)),
         Some(action) => {
-            let mut text = String::from("fatal error: all goroutines are asleep - deadlock!\n\n");
-            text += &Dump::take(true).to_string();
+            let mut out = stderr::Pieces::new();
+            let _cannot_fail =
+                write!(out, "fatal error: all goroutines are asleep - deadlock!\n\n{}", Dump::take(true));
             for tid in foreign::sleepers() {
-                text += &format!("\nthread {tid} outside of gort waits too\n");
+                let _cannot_fail = writeln!(out, "\nthread {tid} outside of gort waits too");
             }
-            stderr::write(&text);
+            drop(out);
             if matches!(action, OnDeadlock::Abort) {
                 std::process::abort();
             }

@@ -125,11 +125,12 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
         }
         p.sampler.forget();
         timer::check(p);
-        let found = next_local(m)
-            .or_else(|| take_global(p))
-            .or_else(|| poll(m, p))
-            .or_else(take_hog)
-            .or_else(|| spin(m, p));
+        let own = next_local(m);
+        if own.is_none() && p.retired.load(Ordering::Relaxed) {
+            continue; // there may be goroutines in its ring, which go with it
+        }
+        let found =
+            own.or_else(|| take_global(p)).or_else(|| poll(m, p)).or_else(take_hog).or_else(|| spin(m, p));
         if let Some(g) = found {
             stop_spinning_with_work(m);
             return Some(g);

@@ -45,7 +45,12 @@ fn report(g: &'static G) {
     let _ = write!(out, "\ngoroutine {}", g.id());
     // SAFETY: the info of a running goroutine is valid until it ends, and it is stopped right here.
     if let Some(name) = unsafe { g.info.load(Ordering::Relaxed).as_ref() }.and_then(|i| i.name.as_deref()) {
-        let _ = write!(out, " '{name}'");
+        // Not so much of it that the rest has no room.
+        let _ = out.write_str(" '");
+        for c in name.chars().take(64) {
+            let _ = out.write_char(c);
+        }
+        let _ = out.write_str("'");
     }
     if let Some(site) = g.site.get() {
         let _ = write!(out, " (spawned at {site})");
@@ -78,7 +83,10 @@ impl Stderr {
 impl Write for Stderr {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = &mut self.buffer[self.length..];
-        let count = text.len().min(room.len());
+        let mut count = text.len().min(room.len());
+        while !text.is_char_boundary(count) {
+            count -= 1;
+        }
         room[..count].copy_from_slice(&text.as_bytes()[..count]);
         self.length += count;
         Ok(())

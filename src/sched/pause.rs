@@ -162,6 +162,13 @@ fn may_be_interrupted(tid: u32) -> bool {
     if deadlock::is_own_thread(tid) || m::all().any(scheduler) {
         return true; // they look again whenever they wake up
     }
+    // One that a signal of ours stopped takes no second one.
+    let is_stopped = |m: &m::M| {
+        m.tid() == tid && m.alive.load(Ordering::Relaxed) && !m.interrupted.load(Ordering::Relaxed).is_null()
+    };
+    if m::all().any(is_stopped) {
+        return false;
+    }
     match inspect::in_kernel(tid) {
         InKernel::No => true,
         InKernel::Call { number, end } => signal::is_restarted(number, end),

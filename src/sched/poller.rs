@@ -11,7 +11,7 @@ use super::global::{self, SLEEP};
 use super::m::M;
 use super::p::P;
 use super::status::Status;
-use super::wake;
+use super::{sysmon, wake};
 use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
@@ -142,6 +142,9 @@ fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let Some(p) = state.take_idle_p() else {
         ready.for_each(|g| g.set_status(Status::Runnable));
         state.push_list(ready);
+        drop(state);
+        // All Ps are busy, and nobody polls any more.
+        sysmon::look_soon();
         return;
     };
     drop(state);

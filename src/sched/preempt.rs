@@ -44,32 +44,34 @@ pub(crate) fn init(enabled: bool, max_stopped: Option<usize>) {
     }
 }
 
-/// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time, by signal.
-pub(crate) fn request(p: &'static P) {
+/// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time, by signal. False:
+/// it has been asked, and there is no other way.
+pub(crate) fn request(p: &'static P) -> bool {
     let asked_before = p.preempt.swap(true, Ordering::Relaxed);
-    if asked_before && let Some(m) = p.m() {
-        interrupt(m);
-    }
+    !asked_before || p.m().is_some_and(interrupt)
 }
 
-/// Sends the signal to `m`, unless one is under way.
-pub(crate) fn interrupt(m: &'static M) {
+/// Sends the signal to `m`, unless one is under way. False: it cannot be.
+pub(crate) fn interrupt(m: &'static M) -> bool {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
     // Who sleeps in the kernel is not computing: its P is taken without a signal, which might break its call off.
     if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) == Some(true) {
-        return;
+        return false;
     }
     if global::lock().idle_m_count() == 0 {
         steward::start_spare_m();
     }
-    if !m.signalled.swap(true, Ordering::Relaxed) {
-        // The program may have set a handler of its own after us: then ours goes before it.
-        signal::install(SIGNAL, on_signal, &PREVIOUS);
-        if !signal::send(m.tid(), SIGNAL, OURS) {
-            m.signalled.store(false, Ordering::Relaxed);
-        }
+    if m.signalled.swap(true, Ordering::Relaxed) {
+        return true;
     }
+    // The program may have set a handler of its own after us: then ours goes before it.
+    signal::install(SIGNAL, on_signal, &PREVIOUS);
+    let sent = signal::send(m.tid(), SIGNAL, OURS);
+    if !sent {
+        m.signalled.store(false, Ordering::Relaxed);
+    }
+    sent
 }
 
 /// Asks the goroutine on `m` where it is (`ask.rs`). False: it cannot be asked.
@@ -146,7 +148,9 @@ fn stop_here(m: &'static M, context: *const c_void) {
             m.detaching.unlock();
         }
         let stopped = match m.p() {
-            Some(p) => give_away(m, g, p),
+            // Whoever ran here when the signal was sent may have stopped by itself, which answers the request.
+            Some(p) if p.preempt.load(Ordering::Relaxed) => give_away(m, g, p),
+            Some(_) => None,
             // It computes without a P.
             None => Some(take_idle_or_queue(m, g)),
         };

@@ -3,6 +3,7 @@
 //! The handler only wakes the steward. A second SIGQUIT has the default action, in case the first one could not be served.
 
 use std::ffi::c_void;
+use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::steward;
@@ -39,7 +40,7 @@ pub(crate) fn serve() {
 }
 
 fn print_and_end() {
-    stderr::write(&format!("SIGQUIT: quit\n\n{}", Dump::take(true)));
+    let _cannot_fail = write!(stderr::Pieces::new(), "SIGQUIT: quit\n\n{}", Dump::take(true));
     // SAFETY: ends the process at once: exit handlers may not run while other threads do.
     unsafe { libc::_exit(2) }
 }

@@ -8,6 +8,7 @@ use super::m::M;
 use super::near::Distances;
 use super::p::{self, P};
 use super::runq::BATCH;
+use super::wake;
 use crate::atomic::Ordering;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
@@ -59,8 +60,11 @@ fn steal_from(own: &'static P, victim: &'static P, take_next: bool) -> Option<&'
     // SAFETY: the caller owns its P.
     let owner = unsafe { own.runq.owner() };
     for g in rest {
-        let fits = owner.try_put(*g);
-        debug_assert!(fits, "a thief's ring is empty");
+        // The ring of a thief is empty, unless its P was retired while timers or I/O filled it.
+        if !owner.try_put(*g) {
+            // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+            wake::put_last(own, unsafe { &**g });
+        }
     }
     own.stats.steals.add(1);
     own.stats.stolen.add(count as u64);

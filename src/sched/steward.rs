@@ -15,7 +15,7 @@ use super::deadlock::{self, Finding};
 use super::global::{self, SLEEP};
 use super::m::{self, M};
 use super::note::Note;
-use super::{find, procs, quit, schedtrace, schedule, section, wake};
+use super::{find, poller, procs, quit, schedtrace, schedule, section, wake};
 use crate::atomic::Ordering;
 use crate::stack::trim;
 use crate::sys::{signal, stderr, thread};
@@ -198,6 +198,8 @@ impl Starter {
             // An M may have become idle meanwhile; if not, this asks us again.
             if SLEEP.work_waits(find::work_anywhere) {
                 wake::wake_p();
+            } else {
+                poller::ensure();
             }
         }
     }

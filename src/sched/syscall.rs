@@ -5,6 +5,8 @@
 //! the goroutine waits in the global queue. Which M left a P behind does not matter: a P in `in_syscall` is free to
 //! whoever swaps first.
 
+use std::sync::atomic::compiler_fence;
+
 use super::g::{G, Switch};
 use super::m::M;
 use super::readers::{self, Reading};
@@ -52,6 +54,8 @@ fn enter(g: &'static G, registers: &Registers) {
     // Release: hands over all we did with the P.
     p.in_syscall.store(true, Ordering::Release);
     section.keep();
+    // What happened inside comes before a handler sees that we are out.
+    compiler_fence(Ordering::SeqCst);
     m.in_runtime.set(0);
 }
 
@@ -65,6 +69,8 @@ impl Drop for Exit {
         readers::let_them_finish();
         let m = g.m();
         m.in_runtime.set(1);
+        // A handler sees that before anything that follows.
+        compiler_fence(Ordering::SeqCst);
         let section = Section::resume(g);
         // The call may have used the runtime inside, and got a P then.
         if !m.has_p() && !take_p_back(m) {

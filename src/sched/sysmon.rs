@@ -4,7 +4,7 @@
 //! when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
 //! wait cuts a longer one short: it tells (`look_soon`) after it was queued, and sysmon looks at the queues after it has said
 //! that its pause will be long, so one sees the other. Each look:
-//! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it, or after 10 ms;
+//! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it (to run, or to wait for I/O), or after 10 ms;
 //! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
 //!   time between two looks (`detach.rs`);
 //! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
@@ -190,15 +190,19 @@ struct Waiting {
     any: bool,
     /// Nobody looks for work.
     unattended: bool,
+    /// Nobody looks for I/O either, and somebody may wait for that.
+    unpolled: bool,
 }
 
 fn waiting() -> Waiting {
     let urgent = global::queue_len() != 0;
     let local = || (0..PROCS.load(Ordering::Relaxed) as usize).filter_map(p::get).any(|p| !p.runq.is_empty());
+    let unattended = SLEEP.idle() == 0 && SLEEP.spinning() == 0;
     Waiting {
         urgent,
         any: urgent || global::hogs_len() != 0 || local(),
-        unattended: SLEEP.idle() == 0 && SLEEP.spinning() == 0,
+        unattended,
+        unpolled: unattended && netpoll::has_waiters() && !poller::is_busy(),
     }
 }
 
@@ -268,7 +272,7 @@ impl Sysmon {
             && let Some((since, p)) = longest
             && now - since >= SLICE_URGENT
         {
-            preempt::request(p);
+            let _looks_again_soon_in_any_case = preempt::request(p);
         }
         self.look_at_detached();
         self.choose_manners();
@@ -317,10 +321,19 @@ impl Sysmon {
         let syscall_tick = p.syscall_tick.load(Ordering::Relaxed);
         let in_syscall = p.in_syscall.load(Ordering::Relaxed);
         let local = !p.runq.is_empty();
-        let needed = local || (waiting.any && waiting.unattended) || p.retired.load(Ordering::Relaxed);
+        let retired = p.retired.load(Ordering::Relaxed);
+        if retired {
+            p.preempt.store(true, Ordering::Relaxed); // the owner may have answered an earlier request just then
+        }
+        if local && !p.brisk.keeps(&p.runq) {
+            wake::wake_p(); // who put it there may have seen no idle P (`put_back`)
+        }
+        let needed = local || (waiting.any && waiting.unattended) || retired;
+        // A call that blocks must not keep the P from somebody who would poll, either.
+        let wanted = needed || waiting.unpolled;
         if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
             // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
-            let runs_code = needed && !in_syscall;
+            let runs_code = wanted && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
             *seen = Seen {
                 tick,
@@ -333,14 +346,14 @@ impl Sysmon {
             };
             // A call that sleeps already need not be given time.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
-            let retaken = in_syscall && needed && sleeps() && p.take_from_syscall();
+            let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
             self.in_demand |= retaken;
             return retaken && hand_off(p);
         }
         let age = now - seen.since;
         if in_syscall {
             self.in_demand = true;
-            let retake = (needed && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
+            let retake = (wanted && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
             return retake && p.take_from_syscall() && hand_off(p);
         }
         let Some(m) = p.m() else { return false };
@@ -348,7 +361,7 @@ impl Sysmon {
         // Without a clock that tells, it does.
         let mut runs = true;
         if let Some(cpu) = thread::cpu_nanos(m.tid()) {
-            if (needed || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, needed) && detach(m, p) {
+            if (wanted || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, wanted) && detach(m, p) {
                 (seen.sample, seen.first) = (None, None);
                 self.in_demand = true;
                 return hand_off(p);
@@ -356,9 +369,8 @@ impl Sysmon {
             runs = seen.has_run(now, cpu, slice);
         }
         self.in_demand |= runs;
-        if (runs && needed && age >= slice) || p.retired.load(Ordering::Relaxed) {
-            preempt::request(p);
-            return true;
+        if (runs && needed && age >= slice) || retired {
+            return preempt::request(p);
         }
         if runs && longest.is_none_or(|(since, _)| seen.since < since) {
             *longest = Some((seen.since, p));
@@ -375,7 +387,7 @@ impl Sysmon {
                 m.cpu_when_detached.set(cpu);
             } else if cpu - before >= SLICE {
                 m.cpu_when_detached.set(0);
-                preempt::interrupt(m);
+                let _it_is_asked_again = preempt::interrupt(m);
             }
         }
     }
@@ -400,7 +412,8 @@ impl Sysmon {
         self.waited = if waiting.any { WAITED } else { self.waited.saturating_sub(1) };
         let longest = if self.waited != 0 {
             PAUSE_WAITING
-        } else if busy || (netpoll::has_waiters() && !poller::is_busy()) {
+        } else if busy || netpoll::has_waiters() {
+            // (Who polls may find a P, and its M something that takes long.)
             PAUSE_BUSY
         } else {
             PAUSE_MAX

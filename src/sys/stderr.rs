@@ -1,5 +1,7 @@
 //! Writing to the standard error stream without its lock, which a goroutine may hold that waits for ever.
 
+use std::fmt;
+
 use super::syscall::syscall6;
 
 const MILLIS: usize = 1_000;
@@ -17,6 +19,34 @@ pub(crate) fn write(text: &str) {
             _ if -written == libc::EAGAIN as isize && becomes_writable() => {}
             _ => return,
         }
+    }
+}
+
+/// Passes on what is formatted in pieces: a long report is seen as it is made, and never in memory as a whole.
+pub(crate) struct Pieces(String);
+
+const PIECE: usize = 16 << 10;
+
+impl Pieces {
+    pub(crate) fn new() -> Pieces {
+        Pieces(String::with_capacity(PIECE))
+    }
+}
+
+impl fmt::Write for Pieces {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() >= PIECE {
+            write(&self.0);
+            self.0.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        write(&self.0);
     }
 }
 

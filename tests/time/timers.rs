@@ -191,7 +191,8 @@ fn a_ticker_keeps_its_pace_and_drops_what_nobody_takes() {
     sleep(5 * period);
     assert_eq!(ticker.c().len(), 1, "one is kept");
     let kept = ticker.c().recv().unwrap();
-    assert_eq!(kept, first + period, "the first that nobody took");
+    // The first that nobody took: the very next one, unless it came so late that others were due as well.
+    assert!(kept > first && (kept - first).as_nanos().is_multiple_of(period.as_nanos()));
     let next = ticker.c().recv().unwrap();
     assert!(next >= first + 6 * period && Instant::now() >= next);
     let phase = (next - first).as_nanos() % period.as_nanos();

@@ -50,7 +50,7 @@ impl Backend {
 
     /// One question; whether the answer is what was sent. The end of the context ends the wait.
     pub(crate) fn ask(&self, ctx: &Context, fill: u8) -> io::Result<bool> {
-        let Ok(Ok(_permit)) = self.permits.acquire_ctx(ctx, 1) else {
+        let Ok(_permit) = self.permits.acquire_ctx(ctx, 1) else {
             return Err(io::ErrorKind::Interrupted.into());
         };
         let idle = self.idle.lock().pop();

@@ -102,7 +102,7 @@ impl Tools {
     }
 
     fn compute(&self, ctx: &Context, variant: usize) -> Outcome {
-        let Ok(Ok(_permit)) = self.cpu.acquire_ctx(ctx, 1) else { return Outcome::Cancelled };
+        let Ok(_permit) = self.cpu.acquire_ctx(ctx, 1) else { return Outcome::Cancelled };
         self.cpu_most.fetch_max(self.cpu_running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         let (from, to, primes) = self.ranges[variant % self.ranges.len()];
         let found = count_primes(from, to);

@@ -285,12 +285,19 @@ impl Report {
         self.line("");
         self.line(&format!("{}:", self.style.bold("Where to look next")));
         for (what, why) in [
-            ("gort doctor", "what this machine offers, and what gort makes of it"),
-            ("gort compare", "the same workloads on Go, Tokio, may and OS threads"),
-            ("gort demo --json", "these figures for a program"),
-            ("examples/", "short programs to copy; README.md, ARCHITECTURE.md"),
+            (command("doctor"), "what this machine offers, and what gort makes of it"),
+            (command("compare"), "the same workloads on Go, Tokio, may and OS threads"),
+            (command("demo --json"), "these figures for a program"),
+            ("examples/".into(), "short programs to copy; README.md, ARCHITECTURE.md"),
         ] {
-            self.line(&format!("    {} {why}", self.style.cyan(&format!("{what:<17}"))));
+            let width = command("demo --json").len() + 1;
+            self.line(&format!("    {} {why}", self.style.cyan(&format!("{what:<width$}"))));
         }
     }
+}
+
+/// How to call this program again: by cargo, if that is how it was called.
+fn command(arguments: &str) -> String {
+    let program = if std::env::var_os("CARGO").is_some() { "cargo run --release --" } else { "gort" };
+    format!("{program} {arguments}")
 }

@@ -50,8 +50,8 @@ use search::Search;
 /// How often everybody is stopped if somebody could not be.
 const ATTEMPTS: u32 = 5;
 
-/// The ids of goroutines that wait for ever.
-pub(crate) fn find() -> Vec<u64> {
+/// The ids of goroutines that wait for ever. `None`: that could not be found out.
+pub(crate) fn find() -> Option<Vec<u64>> {
     static ONE: Mutex<()> = Mutex::new(());
     syscall::blocking(|| {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +65,7 @@ pub(crate) fn find() -> Vec<u64> {
                     found
                 })
             });
-        search.ok().and_then(|search| search.join().ok()).flatten().unwrap_or_default()
+        search.ok()?.join().ok()?
     })
 }
 
