@@ -218,8 +218,14 @@ fn a_write_into_full_buffers_times_out() {
         assert!(start.elapsed() >= 15 * MILLI);
         // With a deadline the kind is Go's.
         client.set_write_timeout(None).unwrap();
-        client.set_write_deadline(Some(Instant::now() + 5 * MILLI));
-        assert_eq!(client.write(&chunk).unwrap_err().kind(), ErrorKind::TimedOut);
+        let error = loop {
+            client.set_write_deadline(Some(Instant::now() + 5 * MILLI));
+            // On a busy machine the kernel may have made some room meanwhile.
+            if let Err(error) = client.write(&chunk) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
         drop(server);
     });
 }

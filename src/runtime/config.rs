@@ -59,9 +59,10 @@ impl Config {
         Config::default()
     }
 
-    /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It wins over the environment.
+    /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It wins over the environment,
+    /// but for 0, which is no choice.
     pub fn max_procs(mut self, n: usize) -> Config {
-        self.0.max_procs = Some(n);
+        self.0.max_procs = (n != 0).then_some(n);
         self
     }
 

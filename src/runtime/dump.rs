@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::panic::Location;
 use std::rc::Rc;
 use std::time::Duration;
@@ -186,8 +186,12 @@ impl GoroutineTrace {
         }
         write!(f, "]")?;
         if let Some(name) = self.name() {
+            f.write_str(" {name: ")?;
             // On one line, whatever it is.
-            write!(f, " {{name: {}}}", name.escape_debug())?;
+            for c in name.chars() {
+                if c.is_control() { write!(f, "{}", c.escape_debug())? } else { f.write_char(c)? }
+            }
+            f.write_str("}")?;
         }
         writeln!(f, ":")?;
         match &self.0.holder {

@@ -32,7 +32,7 @@ use crate::sched::leak;
 /// once is often found later, when memory was used for something else.
 ///
 /// All threads of the process are stopped for the search, by a signal: for some milliseconds for each 10 MB of memory in use. If one of
-/// them cannot be stopped (it blocks the signal, or is in a system call that would fail with `EINTR`), if there is no memory for it,
+/// them cannot be stopped (it blocks the signal, or is in a system call that would fail with `EINTR`, or a signal has stopped its goroutine because others want to run), if there is no memory for it,
 /// or if [`Config`](super::Config) has switched signals off, nothing can be said: `None`.
 #[must_use]
 pub fn leaked() -> Option<Dump> {

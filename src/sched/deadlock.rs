@@ -160,10 +160,10 @@ fn act() {
         Some(OnDeadlock::Callback(call)) => call(&Dump::take(false)),
         Some(action) => {
             let mut out = stderr::Pieces::new();
-            let _cannot_fail =
+            let _nobody_listens =
                 write!(out, "fatal error: all goroutines are asleep - deadlock!\n\n{}", Dump::take(true));
             for tid in foreign::sleepers() {
-                let _cannot_fail = writeln!(out, "\nthread {tid} outside of gort waits too");
+                let _nobody_listens = writeln!(out, "\nthread {tid} outside of gort waits too");
             }
             drop(out);
             if matches!(action, OnDeadlock::Abort) {

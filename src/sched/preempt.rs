@@ -45,13 +45,13 @@ pub(crate) fn init(enabled: bool, max_stopped: Option<usize>) {
 }
 
 /// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time, by signal. False:
-/// it has been asked, and there is no other way.
+/// nothing new was done.
 pub(crate) fn request(p: &'static P) -> bool {
     let asked_before = p.preempt.swap(true, Ordering::Relaxed);
     !asked_before || p.m().is_some_and(interrupt)
 }
 
-/// Sends the signal to `m`, unless one is under way. False: it cannot be.
+/// Sends the signal to `m`, unless one is under way. False: it was not sent.
 pub(crate) fn interrupt(m: &'static M) -> bool {
     let allowed = ENABLED.load(Ordering::Relaxed)
         && STOPPED.load(Ordering::Relaxed) < MAX_PREEMPTED.load(Ordering::Relaxed);
@@ -63,7 +63,7 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
         steward::start_spare_m();
     }
     if m.signalled.swap(true, Ordering::Relaxed) {
-        return true;
+        return false;
     }
     // The program may have set a handler of its own after us: then ours goes before it.
     signal::install(SIGNAL, on_signal, &PREVIOUS);

@@ -40,7 +40,7 @@ pub(crate) fn serve() {
 }
 
 fn print_and_end() {
-    let _cannot_fail = write!(stderr::Pieces::new(), "SIGQUIT: quit\n\n{}", Dump::take(true));
+    let _nobody_listens = write!(stderr::Pieces::new(), "SIGQUIT: quit\n\n{}", Dump::take(true));
     // SAFETY: ends the process at once: exit handlers may not run while other threads do.
     unsafe { libc::_exit(2) }
 }

@@ -38,7 +38,7 @@ const TRIM_SHARE: u32 = 50;
 
 /// g0 of an M: the scheduler's frames are few and small.
 const G0_STACK: usize = 128 << 10;
-/// When the kernel refuses a thread, try again after this long, as long as work waits.
+/// When the kernel refuses a thread, try again after this long, as long as work waits, or nobody polls for timers or I/O.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Asks for a new M. The caller's token in `SLEEP` passes to it.

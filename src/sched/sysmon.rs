@@ -38,7 +38,8 @@ use crate::timer;
 const MICRO: u64 = 1_000;
 const MILLI: u64 = 1_000_000;
 
-/// The first pause, and the longest: while goroutines wait for a P, while all Ps are busy, otherwise. The kernel adds 50 µs. Twice
+/// The first pause, and the longest: while goroutines wait for a P, while all Ps are busy or descriptors are registered, otherwise.
+/// The kernel adds 50 µs. Twice
 /// the second is what a P may be lost to a call that blocks unmarked: less than half a millisecond.
 const PAUSE: u64 = 20 * MICRO;
 const PAUSE_WAITING: u64 = 150 * MICRO;
@@ -266,6 +267,8 @@ impl Sysmon {
                 unattended_timer = unattended_timer.min(p.timers.next());
             }
             acted |= self.look_at(p, now, waiting, &mut longest);
+            // One P is enough to poll.
+            waiting.unpolled &= SLEEP.idle() == 0 && SLEEP.spinning() == 0;
         }
         if waiting.urgent
             && waiting.unattended
@@ -277,8 +280,8 @@ impl Sysmon {
         self.look_at_detached();
         self.choose_manners();
         steward::request_pass();
-        // There somebody may wait at any time, and tells nobody.
-        waiting.any |= self.some_brisk;
+        // There somebody may wait at any time, and tells nobody; and somebody waits for Ps that have to go.
+        waiting.any |= self.some_brisk || procs::some_leave();
         self.choose_pause(now, waiting, acted, unattended_timer);
     }
 
@@ -325,7 +328,7 @@ impl Sysmon {
         if retired {
             p.preempt.store(true, Ordering::Relaxed); // the owner may have answered an earlier request just then
         }
-        if local && !p.brisk.keeps(&p.runq) {
+        if local && !retired && !p.brisk.keeps(&p.runq) {
             wake::wake_p(); // who put it there may have seen no idle P (`put_back`)
         }
         let needed = local || (waiting.any && waiting.unattended) || retired;

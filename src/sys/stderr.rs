@@ -6,8 +6,8 @@ use super::syscall::syscall6;
 
 const MILLIS: usize = 1_000;
 
-/// Writes all of `text`, or as much as goes. Unlike `eprintln!` it does not panic when nothing goes.
-pub(crate) fn write(text: &str) {
+/// Writes all of `text`, or as much as goes: false if that is not all. Unlike `eprintln!` it does not panic then.
+pub(crate) fn write(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
         // SAFETY: the bytes are initialised and outlive the call.
@@ -17,36 +17,43 @@ pub(crate) fn write(text: &str) {
             _ if -written == libc::EINTR as isize => {}
             // A terminal that somebody set to O_NONBLOCK, say. If nobody reads there, this may be lost.
             _ if -written == libc::EAGAIN as isize && becomes_writable() => {}
-            _ => return,
+            _ => return false,
         }
     }
+    true
 }
 
 /// Passes on what is formatted in pieces: a long report is seen as it is made, and never in memory as a whole.
-pub(crate) struct Pieces(String);
+/// When one does not go, the rest is not tried.
+pub(crate) struct Pieces {
+    collected: String,
+    goes: bool,
+}
 
 const PIECE: usize = 16 << 10;
 
 impl Pieces {
     pub(crate) fn new() -> Pieces {
-        Pieces(String::with_capacity(PIECE))
+        Pieces { collected: String::with_capacity(PIECE), goes: true }
     }
 }
 
 impl fmt::Write for Pieces {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.push_str(text);
-        if self.0.len() >= PIECE {
-            write(&self.0);
-            self.0.clear();
+        self.collected.push_str(text);
+        if self.goes && self.collected.len() >= PIECE {
+            self.goes = write(&self.collected);
+            self.collected.clear();
         }
-        Ok(())
+        if self.goes { Ok(()) } else { Err(fmt::Error) }
     }
 }
 
 impl Drop for Pieces {
     fn drop(&mut self) {
-        write(&self.0);
+        if self.goes {
+            write(&self.collected);
+        }
     }
 }
 
