@@ -229,9 +229,13 @@ fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     }
     gort::runtime::set_max_procs(1);
     gort::run(|| ());
-    let limit = libc::rlimit { rlim_cur: 32, rlim_max: 32 };
-    // SAFETY: the kernel reads one rlimit.
-    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes and reads one rlimit.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), 0);
+        limit.rlim_cur = 32;
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
+    }
     let _all: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
     static RUNS: AtomicBool = AtomicBool::new(false);
     gort::spawn(|| {
