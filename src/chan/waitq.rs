@@ -17,6 +17,7 @@
 //! Wake-ups happen after the lock is released: claimed nodes are chained into a [`Wakes`] through their
 //! `next` fields, which N3 makes ours.
 
+use std::mem;
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
@@ -308,10 +309,9 @@ impl Side {
 
     /// Everybody waits in vain: the channel is disconnected.
     pub(crate) fn disconnect(&mut self, wakes: &mut Wakes) {
-        if self.ops.is_plain() && wakes.first.is_null() {
+        if self.ops.is_plain() && wakes.crowd.is_empty() {
             // There may be a million, and they are cold: they are touched only once, when they are woken.
-            *wakes = Wakes { first: self.ops.first, last: self.ops.last };
-            self.ops = Queue::new();
+            wakes.crowd = mem::replace(&mut self.ops, Queue::new());
         }
         self.ops.claim_all(Outcome::Disconnected, wakes);
         self.watchers.claim_all(Outcome::Disconnected, wakes);
@@ -332,11 +332,13 @@ pub(crate) enum Kind {
 pub(crate) struct Wakes {
     first: *mut Node,
     last: *mut Node,
+    /// A queue that was claimed as a whole, for it is disconnected: its nodes have not been touched.
+    crowd: Queue,
 }
 
 impl Wakes {
     pub(crate) const fn new() -> Wakes {
-        Wakes { first: ptr::null_mut(), last: ptr::null_mut() }
+        Wakes { first: ptr::null_mut(), last: ptr::null_mut(), crowd: Queue::new() }
     }
 
     /// Adds a node with its outcome.
@@ -361,7 +363,7 @@ impl Wakes {
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_null()
+        self.first.is_null() && self.crowd.is_empty()
     }
 
     /// Wakes them all. No lock may be held.
@@ -371,17 +373,50 @@ impl Wakes {
         while !cursor.is_null() {
             // SAFETY: N3 until `ready`, hence all is read before it.
             let waiter = unsafe {
-                let node = &mut *cursor;
-                if node.linked {
-                    // Of a queue that was claimed as a whole.
-                    node.linked = false;
-                    node.outcome = Outcome::Disconnected;
-                }
+                let node = &*cursor;
                 cursor = node.next;
                 node.waiter
             };
             waiter.ready();
         }
+        if !self.crowd.is_empty() {
+            self.crowd.fire();
+        }
+    }
+}
+
+/// How many of a crowd are read before the first of them is woken.
+const AT_ONCE: usize = 16;
+
+impl Queue {
+    /// Wakes all of a crowd.
+    ///
+    /// To read a cold node is a miss, of the translation too, and only then the next one is known; to wake it is another. So
+    /// they are read from both ends, and several before the first of them is woken: the misses overlap.
+    #[cold]
+    fn fire(mut self) {
+        while !self.is_empty() {
+            let several: [Option<Waiter>; AT_ONCE] = std::array::from_fn(|i| self.take_cold(i % 2 == 0));
+            several.into_iter().flatten().for_each(Waiter::ready);
+        }
+    }
+
+    /// Takes a node of a crowd, from the front or from the back, and tells it. Neighbours are left alone.
+    fn take_cold(&mut self, from_front: bool) -> Option<Waiter> {
+        let node = if from_front { self.first } else { self.last };
+        // SAFETY: N3 until `ready`; all that is wanted of the node is read here.
+        let node = unsafe { node.as_mut()? };
+        node.linked = false;
+        node.outcome = Outcome::Disconnected;
+        if self.first == self.last {
+            *self = Queue::new();
+        } else if from_front {
+            self.first = node.next;
+        } else {
+            self.last = node.prev;
+        }
+        node.waiter.prefetch();
+        Some(node.waiter)
     }
 }
 
@@ -473,6 +508,65 @@ pub(crate) fn sleep_until(reason: WaitReason, object: usize, deadline: Option<In
             let claim = ambient::park_until(&Wait::new(), reason, object, Some(deadline));
             debug_assert_eq!(claim, TIMED_OUT);
             deadline <= clock::now()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sched::waiter::Hook;
+    use crate::timer::Fire;
+    use std::cell::Cell;
+
+    /// Counts how often it is woken.
+    #[repr(C)]
+    struct Sleeper {
+        hook: Hook,
+        woken: Cell<u32>,
+    }
+
+    impl Sleeper {
+        fn new() -> Sleeper {
+            unsafe fn wake(hook: *const Hook) {
+                // SAFETY: the hook is the Sleeper's first field.
+                let sleeper = unsafe { &*hook.cast::<Sleeper>() };
+                sleeper.woken.set(sleeper.woken.get() + 1);
+            }
+            unsafe fn fire(_: *const Hook) -> Fire {
+                unreachable!("no timer is involved")
+            }
+            Sleeper { hook: Hook { ready: wake, fire }, woken: Cell::new(0) }
+        }
+
+        fn node(&self) -> Node {
+            // SAFETY: it stays until the test ends.
+            Node::plain(unsafe { Waiter::from_hook(ptr::from_ref(self).cast()) }, ptr::null_mut())
+        }
+    }
+
+    /// A crowd is woken from both ends, in portions: none is forgotten, none woken twice.
+    #[test]
+    fn each_of_a_disconnected_queue_is_told_once() {
+        for count in 0..3 * AT_ONCE {
+            let sleepers: Vec<Sleeper> = (0..count).map(|_| Sleeper::new()).collect();
+            let watcher = Sleeper::new();
+            let mut nodes: Vec<Node> = sleepers.iter().chain([&watcher]).map(Sleeper::node).collect();
+            let mut side = Side::new();
+            for (i, node) in nodes.iter_mut().enumerate() {
+                let kind = if i < count { Kind::Op } else { Kind::Watch };
+                // SAFETY: the nodes stay where they are until they are woken.
+                unsafe { side.queue(kind).push(node) };
+            }
+            let mut wakes = Wakes::new();
+            side.disconnect(&mut wakes);
+            assert!(side.is_empty() && !wakes.is_empty());
+            wakes.fire();
+            assert!(sleepers.iter().chain([&watcher]).all(|sleeper| sleeper.woken.get() == 1), "{count}");
+            assert!(
+                nodes.iter().all(|node| !node.linked && node.outcome == Outcome::Disconnected),
+                "{count}"
+            );
         }
     }
 }

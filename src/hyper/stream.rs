@@ -117,7 +117,9 @@ where
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        this.stream.io().poll(&mut this.polls, Direction::Write, context, |mut inner| inner.write(buf))
+        this.stream
+            .io()
+            .poll(&mut this.polls, Direction::Write, context, |inner| fd::send(inner.as_fd(), buf))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -157,7 +157,7 @@ macro_rules! stream_traits {
         impl Read for &$type {
             #[inline]
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-                self.io.$read(buf.len(), |mut inner| inner.read(buf))
+                self.io.$read(buf.len(), |inner| crate::sys::fd::recv(inner.as_fd(), buf))
             }
 
             fn read_vectored(&mut self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
@@ -179,7 +179,7 @@ macro_rules! stream_traits {
         impl Write for &$type {
             #[inline]
             fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-                self.io.run(Direction::Write, |mut inner| inner.write(buf))
+                self.io.run(Direction::Write, |inner| crate::sys::fd::send(inner.as_fd(), buf))
             }
 
             fn write_vectored(&mut self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {

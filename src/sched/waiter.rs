@@ -19,7 +19,7 @@ use super::futureword::FutureWord;
 use super::g::G;
 use super::note::Note;
 use super::reason::WaitReason;
-use super::{bubble, foreign, park, section, wake};
+use super::{bubble, foreign, park, prefetch, section, wake};
 use crate::atomic::{AtomicUsize, Ordering};
 use crate::timer::Fire;
 use crate::timer::{Deferred, deferred};
@@ -101,6 +101,12 @@ impl Waiter {
     pub(crate) unsafe fn into_code(self) -> Option<Arc<Deferred>> {
         // SAFETY: made by `from_code`, whose count becomes the caller's.
         (self.0 & CODE != 0).then(|| unsafe { Arc::from_raw((self.0 & !TAGS) as *const Deferred) })
+    }
+
+    /// It will be readied soon.
+    #[inline]
+    pub(crate) fn prefetch(self) {
+        prefetch::head(self.0 & !TAGS);
     }
 
     /// Ends the wait. Exactly one call for each park. Never blocks, allocates nothing.

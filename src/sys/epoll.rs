@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::syscall::syscall6;
+use super::syscall::{returned, syscall6};
 
 /// One readiness event, as the kernel writes it.
 pub(crate) use libc::epoll_event as Event;
@@ -18,10 +18,6 @@ const WRITABLE: i32 = libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR;
 
 /// The kernel is older than 5.11.
 static NO_PWAIT2: AtomicBool = AtomicBool::new(false);
-
-fn check(result: isize) -> io::Result<usize> {
-    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
-}
 
 /// An event that says nothing.
 const NO_EVENT: Event = Event { events: 0, u64: 0 };
@@ -41,7 +37,7 @@ pub(crate) fn is_special(event: &Event) -> bool {
 pub(crate) fn create() -> io::Result<OwnedFd> {
     // SAFETY: no memory is passed; a descriptor that the call returns is ours.
     unsafe {
-        let fd = check(syscall6(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC as usize, 0, 0, 0, 0, 0))?;
+        let fd = returned(syscall6(libc::SYS_epoll_create1, libc::EPOLL_CLOEXEC as usize, 0, 0, 0, 0, 0))?;
         Ok(OwnedFd::from_raw_fd(fd as i32))
     }
 }
@@ -51,7 +47,7 @@ pub(crate) fn create_eventfd() -> io::Result<OwnedFd> {
     let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
     // SAFETY: as in `create`.
     unsafe {
-        let fd = check(syscall6(libc::SYS_eventfd2, 0, flags, 0, 0, 0, 0))?;
+        let fd = returned(syscall6(libc::SYS_eventfd2, 0, flags, 0, 0, 0, 0))?;
         Ok(OwnedFd::from_raw_fd(fd as i32))
     }
 }
@@ -78,7 +74,7 @@ fn control(epoll: i32, operation: i32, fd: BorrowedFd<'_>, event: &mut Event) ->
     // SAFETY: the kernel reads one event.
     let result =
         unsafe { syscall6(libc::SYS_epoll_ctl, epoll, operation, fd, &raw mut *event as usize, 0, 0) };
-    check(result).map(drop)
+    returned(result).map(drop)
 }
 
 /// Waits for events until one comes or the time is over; `None` waits for ever. Also returns, with nothing, when a

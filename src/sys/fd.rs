@@ -1,8 +1,11 @@
 //! Flags and readiness of descriptors.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::time::Duration;
+
+use super::syscall::{returned, syscall6};
 
 fn check(result: i32) -> io::Result<i32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
@@ -42,11 +45,31 @@ pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     count(unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) })
 }
 
-/// Receives from a socket: as many bytes as it says are initialised then. (`read` would go through the file system first.)
-#[cfg(feature = "hyper")]
-pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [std::mem::MaybeUninit<u8>]) -> io::Result<usize> {
+/// Receives from a socket.
+///
+/// This and the next two by raw calls: libc's are cancellation points, so they change the thread's state twice, in
+/// thread-local storage, which of a goroutine that waited is cold. (And `read` would go through the file system first.)
+#[inline]
+pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: initialised bytes stay initialised.
+    let buf = unsafe { &mut *(std::ptr::from_mut(buf) as *mut [MaybeUninit<u8>]) };
+    recv_uninit(fd, buf)
+}
+
+/// As [`recv`]: as many bytes as it says are initialised then.
+#[inline]
+pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
+    let (fd, address) = (fd.as_raw_fd() as usize, buf.as_mut_ptr() as usize);
     // SAFETY: the buffer is writable for its length.
-    count(unsafe { libc::recv(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len(), 0) })
+    returned(unsafe { syscall6(libc::SYS_recvfrom, fd, address, buf.len(), 0, 0, 0) })
+}
+
+/// Sends to a connected socket; a broken connection is an error, not a signal.
+#[inline]
+pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
+    let (fd, address) = (fd.as_raw_fd() as usize, buf.as_ptr() as usize);
+    // SAFETY: the buffer is readable for its length.
+    returned(unsafe { syscall6(libc::SYS_sendto, fd, address, buf.len(), libc::MSG_NOSIGNAL as usize, 0, 0) })
 }
 
 fn count(result: isize) -> io::Result<usize> {

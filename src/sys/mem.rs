@@ -4,7 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::syscall::syscall6;
+use super::syscall::{returned, syscall6};
 
 pub(crate) const PAGE: usize = 4096;
 
@@ -13,14 +13,10 @@ const MADV_GUARD_INSTALL: usize = 102;
 
 static GUARD_BY_MPROTECT: AtomicBool = AtomicBool::new(false);
 
-fn check(result: isize) -> io::Result<usize> {
-    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
-}
-
 /// Reserves zeroed memory that costs nothing until it is touched.
 pub(crate) fn reserve(size: usize) -> io::Result<usize> {
     // SAFETY: a new anonymous mapping at a place the kernel chooses.
-    let start = check(unsafe {
+    let start = returned(unsafe {
         syscall6(
             libc::SYS_mmap,
             0,
@@ -54,7 +50,7 @@ pub(crate) unsafe fn release(start: usize, size: usize) {
 pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
     if !GUARD_BY_MPROTECT.load(Ordering::Relaxed) {
         // SAFETY: the caller's promise.
-        match check(unsafe { syscall6(libc::SYS_madvise, start, size, MADV_GUARD_INSTALL, 0, 0, 0) }) {
+        match returned(unsafe { syscall6(libc::SYS_madvise, start, size, MADV_GUARD_INSTALL, 0, 0, 0) }) {
             Ok(_) => return Ok(()),
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 GUARD_BY_MPROTECT.store(true, Ordering::Relaxed);
@@ -67,7 +63,7 @@ pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
         return Err(explain(io::Error::from_raw_os_error(libc::ENOMEM), size));
     }
     // SAFETY: the caller's promise.
-    check(unsafe { syscall6(libc::SYS_mprotect, start, size, libc::PROT_NONE as usize, 0, 0, 0) })
+    returned(unsafe { syscall6(libc::SYS_mprotect, start, size, libc::PROT_NONE as usize, 0, 0, 0) })
         .map(drop)
         .map_err(|e| {
             GUARDS.fetch_sub(1, Ordering::Relaxed);

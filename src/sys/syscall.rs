@@ -1,5 +1,13 @@
 //! System calls without libc: no errno, hence no thread-local storage.
 
+use std::io;
+
+/// What a raw call returned, as a result.
+#[inline]
+pub(crate) fn returned(result: isize) -> io::Result<usize> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as usize) }
+}
+
 /// Performs system call `number`. Returns what the kernel returned: negative errno values mean failure.
 ///
 /// # Safety
