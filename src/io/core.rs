@@ -7,8 +7,6 @@
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub(crate) use super::gate::Patience;
@@ -76,10 +74,12 @@ impl<T: AsFd> Io<T> {
             Found::Lent { .. } => Mode::WasBlocking,
             _ => Mode::Users,
         };
-        Io::assemble(inner, registration, Shared::new(found == Found::Somehow && is_set), mode)
+        let io = Io::assemble(inner, registration, Shared::new(), mode);
+        io.gate.set_would_block(found == Found::Somehow && is_set);
+        io
     }
 
-    fn assemble(inner: T, registration: Option<Registration>, shared: Arc<Shared>, mode: Mode) -> Io<T> {
+    fn assemble(inner: T, registration: Option<Registration>, shared: Shared, mode: Mode) -> Io<T> {
         let gate = Gate::new(registration, inner.as_fd(), shared);
         Io { inner: ManuallyDrop::new(inner), gate: ManuallyDrop::new(gate), mode }
     }
@@ -90,7 +90,7 @@ impl<T: AsFd> Io<T> {
             Some(_) => Some(Registration::new(duplicate.as_fd())?),
             None => None,
         };
-        Ok(Io::assemble(duplicate, registration, self.gate.shared.clone(), self.mode))
+        Ok(Io::assemble(duplicate, registration, self.gate.share(), self.mode))
     }
 
     #[inline]
@@ -138,7 +138,7 @@ impl<T: AsFd> Io<T> {
 
     /// Whether the user wants errors of kind `WouldBlock` instead of waits.
     pub(crate) fn wants_would_block(&self) -> bool {
-        self.gate.shared.nonblocking.load(Ordering::Relaxed)
+        self.gate.wants_would_block()
     }
 
     /// The user's wish for `WouldBlock`, for all duplicates.
@@ -146,7 +146,7 @@ impl<T: AsFd> Io<T> {
         if !self.is_polled() {
             fd::set_nonblocking(self.inner.as_fd(), nonblocking)?;
         }
-        self.gate.shared.nonblocking.store(nonblocking, Ordering::Relaxed);
+        self.gate.set_would_block(nonblocking);
         Ok(())
     }
 

@@ -7,8 +7,8 @@
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::context::ambient;
@@ -18,17 +18,20 @@ use crate::sys::fd;
 use crate::time::clock;
 use crate::timer::NEVER;
 
-/// What belongs to the open file: duplicates share it.
-pub(super) struct Shared {
+/// What belongs to the open file: duplicates share it. Most have neither duplicates nor wishes, and so nothing of this
+/// (`OnceLock`): one allocation and one miss less.
+pub(super) type Shared = OnceLock<Arc<Wishes>>;
+
+pub(super) struct Wishes {
     /// The user wants errors of kind `WouldBlock` instead of waits.
-    pub(super) nonblocking: AtomicBool,
+    nonblocking: AtomicBool,
     /// In nanoseconds; `NEVER` for none.
     timeouts: [AtomicU64; 2],
 }
 
-impl Shared {
-    pub(super) fn new(nonblocking: bool) -> Arc<Shared> {
-        Arc::new(Shared { nonblocking: nonblocking.into(), timeouts: [NEVER.into(), NEVER.into()] })
+impl Wishes {
+    fn none() -> Arc<Wishes> {
+        Arc::new(Wishes { nonblocking: false.into(), timeouts: [NEVER.into(), NEVER.into()] })
     }
 }
 
@@ -59,11 +62,11 @@ pub(super) struct Gate {
     deadlines: [AtomicU64; 2],
     /// The observation before a read that emptied the stream, or 0.
     pub(super) drained: AtomicUsize,
-    pub(super) shared: Arc<Shared>,
+    shared: Shared,
 }
 
 impl Gate {
-    pub(super) fn new(registration: Option<Registration>, fd: BorrowedFd<'_>, shared: Arc<Shared>) -> Gate {
+    pub(super) fn new(registration: Option<Registration>, fd: BorrowedFd<'_>, shared: Shared) -> Gate {
         let turns = [Mutex::new(()), Mutex::new(())];
         let deadlines = [NEVER.into(), NEVER.into()];
         Gate {
@@ -77,10 +80,40 @@ impl Gate {
         }
     }
 
+    /// For a duplicate.
+    pub(super) fn share(&self) -> Shared {
+        self.wishes().clone().into()
+    }
+
+    fn wishes(&self) -> &Arc<Wishes> {
+        self.shared.get_or_init(Wishes::none)
+    }
+
+    /// Whether the user wants errors of kind `WouldBlock` instead of waits.
+    #[inline]
+    pub(super) fn wants_would_block(&self) -> bool {
+        self.shared.get().is_some_and(|wishes| wishes.nonblocking.load(Ordering::Relaxed))
+    }
+
+    /// See [`wants_would_block`](Gate::wants_would_block).
+    pub(super) fn set_would_block(&self, wanted: bool) {
+        if wanted || self.shared.get().is_some() {
+            self.wishes().nonblocking.store(wanted, Ordering::Relaxed);
+        }
+    }
+
+    /// In nanoseconds; `NEVER` for none.
+    #[inline]
+    fn timeout(&self, direction: Direction) -> u64 {
+        self.shared.get().map_or(NEVER, |wishes| wishes.timeouts[direction as usize].load(Ordering::Relaxed))
+    }
+
     /// The longest wait of each later call in that direction.
     pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
         let nanos = timeout.map_or(NEVER, |t| u64::try_from(t.as_nanos()).unwrap_or(NEVER));
-        self.shared.timeouts[direction as usize].store(nanos, Ordering::Relaxed);
+        if nanos != NEVER || self.shared.get().is_some() {
+            self.wishes().timeouts[direction as usize].store(nanos, Ordering::Relaxed);
+        }
     }
 
     /// The moment after which calls in that direction fail, those that wait already included.
@@ -145,7 +178,7 @@ impl Gate {
         registration: &Registration,
         observed: Observed,
     ) -> io::Result<Option<Waiting<'_>>> {
-        if self.shared.nonblocking.load(Ordering::Relaxed) {
+        if self.wants_would_block() {
             return Ok(None); // what has come may not have been heard of yet
         }
         let waiting = self.take_turn(Direction::Read, Patience::AsSet)?;
@@ -215,7 +248,7 @@ impl Gate {
                     Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                     Err(error)
                         if error.kind() == ErrorKind::WouldBlock
-                            && (waiting.insists || !self.shared.nonblocking.load(Ordering::Relaxed)) => {}
+                            && (waiting.insists || !self.wants_would_block()) => {}
                     result => return result,
                 }
                 let left = self.deadline_of(&waiting)?.saturating_sub(clock::nanos()).min(waiting.nap);
@@ -257,7 +290,7 @@ impl Gate {
 
     /// One whose timeout begins now, and who has not got its turn yet.
     fn begin(&self, direction: Direction, patience: Patience) -> Waiting<'_> {
-        let timeout = self.shared.timeouts[direction as usize].load(Ordering::Relaxed);
+        let timeout = self.timeout(direction);
         let (deadline, insists) = match patience {
             Patience::Until(deadline) => (deadline, true),
             _ if timeout == NEVER => (NEVER, false),
@@ -271,7 +304,7 @@ impl Gate {
     #[inline(never)]
     fn take_turn(&self, direction: Direction, patience: Patience) -> io::Result<Waiting<'_>> {
         let mut waiting = self.begin(direction, patience);
-        if !waiting.insists && self.shared.nonblocking.load(Ordering::Relaxed) {
+        if !waiting.insists && self.wants_would_block() {
             return Err(would_block());
         }
         let turn = &self.turns[direction as usize];

@@ -1,6 +1,7 @@
 //! Behaviour of channels that crossbeam's own tests (see `conformance/`) do not look at.
 
 mod basic;
+mod crowd;
 mod drops;
 mod macros;
 mod props;

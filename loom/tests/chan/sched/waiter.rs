@@ -33,6 +33,8 @@ impl Waiter {
         Waiter(std::ptr::from_ref(note()) as usize)
     }
 
+    pub(crate) fn prefetch(self) {}
+
     pub(crate) fn ready(self) {
         // SAFETY: notes are leaked.
         let note = unsafe { &*(self.0 as *const Note) };
