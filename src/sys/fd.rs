@@ -1,4 +1,4 @@
-//! Flags and readiness of descriptors.
+//! Descriptors: flags, readiness, reading and sending.
 
 use std::io;
 use std::mem::MaybeUninit;
