@@ -4,6 +4,7 @@
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 use super::g::G;
+use super::section;
 
 /// The line at `offset` bytes from `g`.
 #[inline(always)]
@@ -12,12 +13,12 @@ fn line(g: *const G, offset: isize) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(g.cast::<i8>().wrapping_offset(offset)) };
 }
 
-/// `g` will run soon, and its head was asked for before: where its stack is in use, and the thread-locals behind it.
+/// `g` will run soon, and its head was asked for before: the rest of it, where its stack is in use, and the thread-local by
+/// which it finds itself. (Its other thread-locals are needed when it ends, if at all: they only push out what is.)
 #[inline(always)]
 pub(crate) fn to_be_run(g: *const G) {
-    for offset in [64, 128, 192, 256, 320, 384, 448] {
-        line(g, offset);
-    }
+    line(g, 64);
+    section::prefetch_current(g);
     // SAFETY: Gs are never unmapped. If somebody else has it by now, what is fetched is not needed.
     let depth = (g as isize - unsafe { (*g).context.get() } as isize).clamp(64, 64 * DEEPEST);
     for line_number in 0..DEEPEST {
