@@ -5,14 +5,16 @@ use std::process::Command;
 
 /// What the build script tells cargo when it builds for a target.
 fn build_script(name: &str, [system, processor, library]: [&str; 3]) -> String {
-    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("build-script-for-{name}"));
+    let own = format!("build-script-for-{name}-{}", std::process::id());
+    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut compile = Command::new(rustc);
     compile.args(["--edition", "2024", "-o"]).arg(&program).arg("build.rs");
     assert!(compile.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success());
-    let mut run = Command::new(program);
+    let mut run = Command::new(&program);
     run.env("TARGET", name).env("CARGO_CFG_TARGET_OS", system).env("CARGO_CFG_TARGET_ARCH", processor);
     let output = run.env("CARGO_CFG_TARGET_ENV", library).output().unwrap();
+    std::fs::remove_file(program).unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
 }
