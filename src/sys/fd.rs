@@ -41,8 +41,9 @@ pub(crate) fn wait_until_ready(fd: RawFd, write: bool, patience: Duration) -> bo
 
 /// Reads what is there.
 pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
+    let (fd, address) = (fd.as_raw_fd() as usize, buf.as_mut_ptr() as usize);
     // SAFETY: the buffer is writable for its length.
-    count(unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) })
+    returned(unsafe { syscall6(libc::SYS_read, fd, address, buf.len(), 0, 0, 0) })
 }
 
 /// Receives from a socket.
@@ -70,8 +71,4 @@ pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
     let (fd, address) = (fd.as_raw_fd() as usize, buf.as_ptr() as usize);
     // SAFETY: the buffer is readable for its length.
     returned(unsafe { syscall6(libc::SYS_sendto, fd, address, buf.len(), libc::MSG_NOSIGNAL as usize, 0, 0) })
-}
-
-fn count(result: isize) -> io::Result<usize> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
