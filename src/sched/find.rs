@@ -55,8 +55,8 @@ pub(crate) fn next_local(m: &'static M) -> Option<&'static G> {
     }
     p.next_streak.set(0);
     let g = owner.take();
-    if let Some([next, after]) = owner.peek_if_long() {
-        prefetch::to_be_run(next);
+    if let Some([next, after]) = owner.peek_if_several() {
+        prefetch::to_be_run(next, m);
         prefetch::head(after as usize);
     }
     let g = if g.is_null() { owner.take_next() } else { g };

@@ -19,8 +19,11 @@ use crate::atomic::{AtomicPtr, AtomicU32, Ordering, RUNQ_SIZE};
 
 const MASK: u32 = RUNQ_SIZE as u32 - 1;
 
-/// A ring with more than so many is likely not in the cache.
+/// With more than so many in the ring, a yield leaves it to others what is next, who also see to the cache.
 const LONG: u32 = RUNQ_SIZE as u32 / 16;
+
+/// With more than so many in the ring the next ones are worth fetching: they may wait for long already.
+const SEVERAL: u32 = 2;
 
 /// With so many in the ring, new goroutines run before their parents: see `first.rs`.
 const CROWDED: u32 = RUNQ_SIZE as u32 / 4;
@@ -215,17 +218,16 @@ impl<T> Owner<'_, T> {
         }
     }
 
-    /// The two that will be taken next, if the ring is so long that they are likely not in the cache. A guess:
-    /// thieves may have them by now.
+    /// The two that will be taken next, if there are several. A guess: thieves may have them by now.
     #[inline]
-    pub(crate) fn peek_if_long(&self) -> Option<[*const T; 2]> {
+    pub(crate) fn peek_if_several(&self) -> Option<[*const T; 2]> {
         let head = self.0.head.load(Ordering::Relaxed);
         let tail = self.0.tail.load(Ordering::Relaxed);
         let at = |index: u32| self.0.ring[(index & MASK) as usize].load(Ordering::Relaxed).cast_const();
-        (tail.wrapping_sub(head) > LONG).then(|| [at(head), at(head.wrapping_add(1))])
+        (tail.wrapping_sub(head) > SEVERAL).then(|| [at(head), at(head.wrapping_add(1))])
     }
 
-    /// Whether `runnext` is free and the ring is short (see `peek_if_long`).
+    /// Whether `runnext` is free and the ring is short.
     #[inline]
     pub(crate) fn is_short_without_next(&self) -> bool {
         let head = self.0.head.load(Ordering::Relaxed);

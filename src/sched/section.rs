@@ -19,7 +19,6 @@ use super::context::Message;
 use super::g::{G, Switch};
 use super::m::M;
 use super::p::P;
-use super::prefetch;
 use super::schedule;
 use super::status::Status;
 use super::syscall;
@@ -79,20 +78,15 @@ pub(crate) fn current_slot() -> *const Cell<*const G> {
 
 /// Writes `g` into the `CURRENT` of its private block: its code will find itself there.
 pub(crate) fn mark_block(g: &'static G) {
-    let offset = CURRENT_OFFSET.load(Ordering::Relaxed);
     // SAFETY: the block is complete and g's, and `CURRENT` is at the same offset in every block and thread: the
     // offset was computed from the program's own static TLS.
-    unsafe { (*(g.block.wrapping_add_signed(offset) as *const Cell<*const G>)).set(g) };
+    unsafe { (*(current_in(g.block) as *const Cell<*const G>)).set(g) };
 }
 
-/// `g` will run soon, and read the `CURRENT` of its block.
+/// Where `CURRENT` is in the block with that thread pointer.
 #[inline(always)]
-pub(super) fn prefetch_current(g: *const G) {
-    // SAFETY: Gs are never unmapped.
-    let tp = unsafe { (*g).tp.get() };
-    if tp != 0 {
-        prefetch::head(tp.wrapping_add_signed(CURRENT_OFFSET.load(Ordering::Relaxed)));
-    }
+pub(super) fn current_in(tp: usize) -> usize {
+    tp.wrapping_add_signed(CURRENT_OFFSET.load(Ordering::Relaxed))
 }
 
 /// Where `CURRENT` lies relative to the thread pointer; 0 until it is known to be the same everywhere.

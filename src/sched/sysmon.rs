@@ -1,7 +1,7 @@
 //! sysmon: a thread without a P that watches the Ps.
 //!
-//! It looks every 20 µs at first and, as long as nothing needs it, twice as seldom each time; and it sleeps for good
-//! when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
+//! It looks every 20 µs at first (150 µs if no marked call is under way) and, as long as nothing needs it, twice as seldom each
+//! time; and it sleeps for good when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
 //! wait cuts a longer one short: it tells (`look_soon`) after it was queued, and sysmon looks at the queues after it has said
 //! that its pause will be long, so one sees the other. Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it (to run, or to wait for I/O), or after 10 ms;
@@ -132,6 +132,8 @@ struct Sysmon {
     waited: u32,
     /// Some P was brisk at the last look.
     some_brisk: bool,
+    /// Some P was in a marked call at the last look.
+    some_call: bool,
     /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a core since
     /// the look before, or a goroutine was found that is blocked, and more of them may follow.
     in_demand: bool,
@@ -154,6 +156,7 @@ pub(crate) fn run() {
         pause: PAUSE,
         waited: 0,
         some_brisk: false,
+        some_call: false,
         in_demand: false,
         quiet_looks: 0,
         may_be_polite: thread::may_choose_manners(),
@@ -246,7 +249,7 @@ impl Sysmon {
         self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();
-        self.some_brisk = false;
+        (self.some_brisk, self.some_call) = (false, false);
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
         let mut unattended_timer = timer::NEVER;
@@ -263,6 +266,7 @@ impl Sysmon {
                 continue; // retired, and given up
             }
             self.some_brisk |= look_at_turns(p, turns);
+            self.some_call |= p.in_syscall.load(Ordering::Relaxed);
             if turns.0 < find::TIMERS_EVERY && !p.timers.is_in_use() {
                 unattended_timer = unattended_timer.min(p.timers.next());
             }
@@ -421,10 +425,12 @@ impl Sysmon {
         } else {
             PAUSE_MAX
         };
-        self.pause = if acted { PAUSE } else { (self.pause * 2).min(longest) };
+        // Only a marked call can be judged after a shorter one.
+        let shortest = if self.some_call { PAUSE } else { PAUSE_WAITING };
+        self.pause = if acted { PAUSE } else { (self.pause * 2).clamp(shortest, longest) };
         if busy || !poller::is_waiting() {
             let left = unattended_timer.saturating_add(TIMER_OVERDUE).saturating_sub(now);
-            self.pause = self.pause.min(left.max(PAUSE));
+            self.pause = self.pause.min(left.max(poller::shortest_wait(unattended_timer, now)));
         }
     }
 }

@@ -120,6 +120,12 @@ pub(crate) unsafe fn set_tid(tp: usize, tid: u32) {
     unsafe { put(tp, tid_offset(), tid) }
 }
 
+/// Where that thread id is.
+#[inline]
+pub(crate) fn tid_in(tp: usize) -> usize {
+    tp + tid_offset()
+}
+
 #[inline]
 fn tid_offset() -> usize {
     static OFFSET: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
