@@ -2,6 +2,9 @@
 //!
 //! Nothing here holds a thread while it waits, and a sleep allocates nothing. Times are those of the monotonic clock.
 //! `Duration::MAX`, and whatever else is too long to be counted, means for ever.
+//!
+//! Nothing comes early. On an idle machine it comes about 50 µs late, as the kernel's own sleeps do; where hundreds of timers are
+//! due in each millisecond, they are served together and up to 0.75 ms late.
 
 pub(crate) mod clock;
 mod sleep;

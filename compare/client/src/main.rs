@@ -1,9 +1,13 @@
 //! A load generator: `compare-client ADDRESS CONNECTIONS MILLIS [PATH]`.
 //!
 //! One thread, one epoll instance, no runtime of anybody's. Each connection sends 64 bytes, waits for them to come back,
-//! and sends again; with a PATH it sends a GET and waits for the whole answer. If MILLIS is 0, each does that once and
-//! stays open: `start` is printed, and the end comes with that of the standard input. Else, after a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
-//! `requests nanoseconds p50 p99`, the latter two also in nanoseconds.
+//! and sends again. After a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
+//! `requests nanoseconds p50 p99`, the latter two also in nanoseconds. With a PATH, wrk does the same with GET requests.
+//!
+//! If MILLIS is 0, each connection is used once (with a PATH for a GET) and stays open: `start` is printed, and the end comes
+//! with that of the standard input.
+
+mod wrk;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -64,7 +68,12 @@ fn main() {
         eprintln!("an address and two numbers, please");
         std::process::exit(2);
     };
-    if let Err(error) = run(address, connections, Duration::from_millis(millis), &request) {
+    let time = Duration::from_millis(millis);
+    let done = match path.first() {
+        Some(path) if !time.is_zero() => wrk::load(address, connections, time, path),
+        _ => run(address, connections, time, &request),
+    };
+    if let Err(error) = done {
         eprintln!("the client failed: {error}");
         std::process::exit(1);
     }

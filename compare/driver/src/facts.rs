@@ -12,9 +12,10 @@ pub struct Facts(pub Vec<(&'static str, String)>);
 
 impl Facts {
     /// Collects them before the run starts.
-    pub fn collect(home: &Path, choice: &Choice, built: &Built) -> Facts {
+    pub fn collect(home: &Path, choice: &Choice, built: &Built, wrk: Option<String>) -> Facts {
         let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
         let mut versions: Vec<&str> = built.values().flatten().map(|p| p.version.as_str()).collect();
+        versions.extend(wrk.as_deref());
         versions.sort_unstable();
         let kind = if choice.quick { "quick: small sizes, not for figures" } else { "full" };
         Facts(vec![

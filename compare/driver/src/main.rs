@@ -1,7 +1,7 @@
 //! One command for the whole comparison: builds the peers, runs the workloads in interleaved rounds, judges.
 //!
 //! ```text
-//! cli → peers (build; golang finds Go) → rounds (invoke, load, progress) → results → report (table, svg)
+//! cli → peers (build; golang finds Go, wrk itself) → rounds (invoke, load, progress) → results → report (table, svg)
 //!                  workloads: the table that all of them read
 //! ```
 //!
@@ -22,6 +22,7 @@ mod stats;
 mod svg;
 mod table;
 mod workloads;
+mod wrk;
 
 use clap::Parser;
 use std::path::Path;
@@ -40,7 +41,11 @@ fn main() -> ExitCode {
     let lacks =
         built.iter().filter_map(|(name, p)| Some(format!("{name} {}", p.as_ref().ok()?.lacks.as_ref()?)));
     let notes: Vec<String> = lacks.collect();
-    let facts = facts::Facts::collect(home, &choice, &built);
+    let uses_wrk = choice.workloads.iter().any(|workload| workload.name.starts_with("http_"));
+    let wrk = uses_wrk
+        .then(wrk::find)
+        .and_then(|found| found.inspect_err(|why| eprintln!("no HTTP load, which needs wrk: {why}")).ok());
+    let facts = facts::Facts::collect(home, &choice, &built, wrk);
     if load::average() > 0.5 {
         eprintln!("the load of this machine is {:.1}: disturbed runs will be repeated", load::average());
     }

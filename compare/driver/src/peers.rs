@@ -37,6 +37,7 @@ pub const PEERS: &[Peer] = &[
     peer("tokio-naive", "tokio", Some("naive"), "#a9c09f"),
     peer("may", "may", None, "#b58b2a"),
     peer("std", "std", None, "#8a8a8a"),
+    peer("raw", "std", Some("raw"), "#c4c4c4"),
 ];
 
 /// What became of a program: where it is, or why it is not.

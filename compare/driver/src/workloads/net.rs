@@ -1,9 +1,12 @@
-//! Group "net": servers. The client is a process of its own, `client/`, with one thread and epoll; it shares the machine with
-//! the server, as it does for every peer.
+//! Group "net": servers. The client is a process of its own, which shares the machine with the server, as it does for every
+//! peer: `client/`, with one thread and epoll, and for HTTP wrk.
+//!
+//! `raw` is no runtime but the least that any server can do: it shows what the client and the kernel leave to the others.
 
 use super::{Metric, Of, Procs, Unit, Workload, gort, named, per_op, size, target};
 
 const PEERS: &[&str] = &["gort", "go", "tokio"];
+const ECHO_PEERS: &[&str] = &["gort", "go", "tokio", "raw"];
 
 const ECHO: &[Metric] = &[
     named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[gort(0.75, "go"), gort(1.0, "tokio")]),
@@ -34,7 +37,7 @@ const BLOCK: &[Metric] = &[
     named("p99", "p99_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
 ];
 
-const HTTP: &[&str] = &["gort", "go", "tokio", "may"];
+const HTTP: &[&str] = &["gort", "go", "tokio", "may", "raw"];
 
 pub const NET: &[Workload] = &[
     Workload {
@@ -45,7 +48,7 @@ pub const NET: &[Workload] = &[
         procs: Procs::All,
         size: size(64, 64),
         sizes: &[],
-        peers: PEERS,
+        peers: ECHO_PEERS,
         metrics: ECHO,
     },
     Workload {
@@ -56,7 +59,7 @@ pub const NET: &[Workload] = &[
         procs: Procs::All,
         size: size(1000, 1000),
         sizes: &[],
-        peers: PEERS,
+        peers: ECHO_PEERS,
         metrics: ECHO,
     },
     Workload {

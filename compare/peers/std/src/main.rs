@@ -1,8 +1,10 @@
-//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core.
+//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core. Variant `raw` is no
+//! peer but a measure: see `raw.rs`.
 
 mod block;
 mod chan;
 mod core;
+mod raw;
 
 use compare_common::{Args, Outcome, unknown};
 
@@ -37,6 +39,8 @@ fn dispatch(args: &Args) -> Outcome {
         "blocking" => block::blocking(args),
         "syscall_short" => block::syscall_short(args),
         "fairness" => block::fairness(args),
+        "tcp_echo" if args.is("raw") => raw::tcp_echo(args),
+        "http_hello" if args.is("raw") => raw::http_hello(args),
         _ => unknown(args),
     }
 }
