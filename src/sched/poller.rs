@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::glist::GList;
 use super::global::{self, SLEEP};
 use super::m::M;
-use super::p::P;
+use super::p::{self, P};
 use super::status::Status;
 use super::{sysmon, wake};
 use crate::netpoll;
@@ -27,8 +27,9 @@ const SHORTEST_OF_MANY: u64 = 250_000;
 /// sysmon's), as much as fifty sleeps: 100,000 sleepers used 6 % more with 250 µs.
 const SHORTEST_OF_HUNDREDS: u64 = 750_000;
 
-/// Then many are due within so much.
+/// Then many are due within so much, of at least so many.
 const HUNDREDS_WITHIN: u64 = 100_000;
+const HUNDREDS: usize = 256;
 
 /// A timer that is due later than this, in nanoseconds, needs nobody who waits for it now: much later than sysmon needs to see
 /// that nobody does.
@@ -76,7 +77,7 @@ pub(crate) fn wait(m: &'static M) {
     UNTIL.store(NEVER, Ordering::SeqCst);
     let first = timer::earliest();
     let now = nanotime();
-    let shortest = shortest_wait(first, now);
+    let shortest = shortest_wait(p::all, now);
     SHORTEST_NOW.store(shortest, Ordering::Relaxed);
     let until = first.max(now.saturating_add(shortest));
     UNTIL.store(until, Ordering::SeqCst);
@@ -89,12 +90,12 @@ pub(crate) fn wait(m: &'static M) {
     take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
 }
 
-/// How long to wait at least for a timer that is due at `first`.
-pub(crate) fn shortest_wait(first: u64, now: u64) -> u64 {
-    let many_within = |nanos| first < now + nanos && timer::many_are_due(now + nanos);
-    if many_within(HUNDREDS_WITHIN) {
+/// How long to wait at least for the timers of these Ps.
+pub(crate) fn shortest_wait<I: IntoIterator<Item = &'static P>>(ps: impl Fn() -> I, now: u64) -> u64 {
+    let many_within = |nanos, of| ps().into_iter().any(|p| p.timers.many_are_due(now + nanos, of));
+    if many_within(HUNDREDS_WITHIN, HUNDREDS) {
         SHORTEST_OF_HUNDREDS
-    } else if many_within(SHORTEST_OF_MANY) {
+    } else if many_within(SHORTEST_OF_MANY, 0) {
         SHORTEST_OF_MANY
     } else {
         SHORTEST

@@ -1,7 +1,7 @@
 //! sysmon: a thread without a P that watches the Ps.
 //!
-//! It looks every 20 µs at first (150 µs if no marked call is under way) and, as long as nothing needs it, twice as seldom each
-//! time; and it sleeps for good when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
+//! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call is under way) and, as
+//! long as nothing needs it, twice as seldom each time; and it sleeps for good when every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine that has to
 //! wait cuts a longer one short: it tells (`look_soon`) after it was queued, and sysmon looks at the queues after it has said
 //! that its pause will be long, so one sees the other. Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it (to run, or to wait for I/O), or after 10 ms;
@@ -252,7 +252,7 @@ impl Sysmon {
         (self.some_brisk, self.some_call) = (false, false);
         let mut acted = false;
         let mut longest: Option<(u64, &'static P)> = None;
-        let mut unattended_timer = timer::NEVER;
+        let mut unattended: Option<&'static P> = None;
         self.in_demand = false;
         for p in p::all() {
             let seen = &mut self.seen[p.id as usize];
@@ -268,7 +268,7 @@ impl Sysmon {
             self.some_brisk |= look_at_turns(p, turns);
             self.some_call |= p.in_syscall.load(Ordering::Relaxed);
             if turns.0 < find::TIMERS_EVERY && !p.timers.is_in_use() {
-                unattended_timer = unattended_timer.min(p.timers.next());
+                unattended = unattended.into_iter().chain([p]).min_by_key(|p| p.timers.next());
             }
             acted |= self.look_at(p, now, waiting, &mut longest);
             // One P is enough to poll.
@@ -286,7 +286,7 @@ impl Sysmon {
         steward::request_pass();
         // There somebody may wait at any time, and tells nobody; and somebody waits for Ps that have to go.
         waiting.any |= self.some_brisk || procs::some_leave();
-        self.choose_pause(now, waiting, acted, unattended_timer);
+        self.choose_pause(now, waiting, acted, unattended);
     }
 
     /// Of Ps whose goroutines run for so long that they do not come to look at their timers.
@@ -412,8 +412,8 @@ impl Sysmon {
         }
     }
 
-    /// `unattended_timer`: the earliest of Ps that may not have looked at their timers since the last look.
-    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, unattended_timer: u64) {
+    /// `unattended`: of the Ps that may not have looked at their timers since the last look, the one with the earliest.
+    fn choose_pause(&mut self, now: u64, waiting: Waiting, acted: bool, unattended: Option<&'static P>) {
         let busy = SLEEP.idle() == 0;
         // Between two goroutines that take turns there are moments when none waits.
         self.waited = if waiting.any { WAITED } else { self.waited.saturating_sub(1) };
@@ -428,9 +428,11 @@ impl Sysmon {
         // Only a marked call can be judged after a shorter one.
         let shortest = if self.some_call { PAUSE } else { PAUSE_WAITING };
         self.pause = if acted { PAUSE } else { (self.pause * 2).clamp(shortest, longest) };
-        if busy || !poller::is_waiting() {
-            let left = unattended_timer.saturating_add(TIMER_OVERDUE).saturating_sub(now);
-            self.pause = self.pause.min(left.max(poller::shortest_wait(unattended_timer, now)));
+        if let Some(p) = unattended
+            && (busy || !poller::is_waiting())
+        {
+            let left = p.timers.next().saturating_add(TIMER_OVERDUE).saturating_sub(now);
+            self.pause = self.pause.min(left.max(poller::shortest_wait(|| [p], now)));
         }
     }
 }

@@ -61,6 +61,14 @@ impl Timers {
         self.heap.is_locked()
     }
 
+    /// Whether many are due before `then`, of `of` or more that there are.
+    pub(crate) fn many_are_due(&self, then: u64, of: usize) -> bool {
+        self.next() < then && {
+            let heap = self.heap.lock_inside();
+            heap.len() >= of && heap.has_many_before(then)
+        }
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.heap.lock_inside().len()
@@ -219,11 +227,6 @@ pub(crate) fn earliest() -> u64 {
     p::all().map(|p| p.timers.next()).min().unwrap_or(NEVER)
 }
 
-/// Whether many timers of some P are due before `then`.
-pub(crate) fn many_are_due(then: u64) -> bool {
-    p::all().any(|p| p.timers.heap.lock_inside().has_many_before(then))
-}
-
 /// Runs what is due on `p` and makes the goroutines runnable there. By the P's owner, on g0.
 pub(crate) fn check(p: &'static P) {
     if p.timers.next.load(Ordering::Relaxed) == NEVER {
@@ -239,4 +242,27 @@ pub(crate) fn check_other(own: &'static P, other: &'static P, now: u64) {
     let ready = GList::new();
     other.timers.run_due(now, &ready);
     wake::make_all_runnable_on(own, &ready);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_are_due_where_enough_wait_and_most_of_the_next_come_soon() {
+        let timers: &'static Timers = Box::leak(Box::new(Timers::new()));
+        let nodes: &'static [Timer] = Vec::leak((0..300).map(|_| Timer::for_test()).collect());
+        let start = |nodes: &'static [Timer], when| {
+            for node in nodes {
+                // SAFETY: it is leaked.
+                unsafe { timers.insert(node, when) };
+            }
+        };
+        start(&nodes[..20], 1_000);
+        assert!(timers.many_are_due(2_000, 0));
+        assert!(!timers.many_are_due(1_000, 0), "none is due by then");
+        assert!(!timers.many_are_due(2_000, 256), "there are only 20");
+        start(&nodes[20..], 1_000_000);
+        assert!(timers.many_are_due(2_000, 256));
+    }
 }

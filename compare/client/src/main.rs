@@ -2,7 +2,8 @@
 //!
 //! One thread, one epoll instance, no runtime of anybody's. Each connection sends 64 bytes, waits for them to come back,
 //! and sends again. After a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
-//! `requests nanoseconds p50 p99`, the latter two also in nanoseconds. With a PATH, wrk does the same with GET requests.
+//! `requests nanoseconds p50 p99`, the latter two also in nanoseconds. With a PATH, wrk sends GET requests instead, for a second
+//! to warm up and then for MILLIS, rounded up to seconds.
 //!
 //! If MILLIS is 0, each connection is used once (with a PATH for a GET) and stays open: `start` is printed, and the end comes
 //! with that of the standard input.
@@ -68,6 +69,7 @@ fn main() {
         eprintln!("an address and two numbers, please");
         std::process::exit(2);
     };
+    allow_many_descriptors();
     let time = Duration::from_millis(millis);
     let done = match path.first() {
         Some(path) if !time.is_zero() => wrk::load(address, connections, time, path),
@@ -80,7 +82,6 @@ fn main() {
 }
 
 fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> io::Result<()> {
-    allow_many_descriptors();
     // SAFETY: no memory is passed, and the descriptor is ours.
     let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
     let mut connections = Vec::with_capacity(count);

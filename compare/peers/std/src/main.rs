@@ -1,5 +1,5 @@
-//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core. Variant `raw` is no
-//! peer but a measure: see `raw.rs`.
+//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core. Variant `raw`, which has
+//! so many threads, is no peer but a measure: see `raw.rs`.
 
 mod block;
 mod chan;
