@@ -1,7 +1,7 @@
 //! One command for the whole comparison: builds the peers, runs the workloads in interleaved rounds, judges.
 //!
 //! ```text
-//! cli → peers (build; golang finds Go, wrk itself) → rounds (invoke, load, progress) → results → report (table, svg)
+//! cli → peers (build; golang finds Go; wrk finds wrk) → rounds (invoke, load, progress) → results → report (table, svg)
 //!                  workloads: the table that all of them read
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Group "net": servers. The client is a process of its own, which shares the machine with the server, as it does for every
 //! peer: `client/`, with one thread and epoll, and for HTTP wrk.
 //!
-//! `raw` is no runtime but the least that any server can do: it shows what the client and the kernel leave to the others.
+//! `raw` is no runtime but a plain server without one: it shows about what the client and the kernel take with every peer.
 
 use super::{Metric, Of, Procs, Unit, Workload, gort, named, per_op, size, target};
 

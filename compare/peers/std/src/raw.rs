@@ -1,6 +1,6 @@
-//! The least that a server can do: P threads with an epoll instance each, among which the connections are dealt out. What
-//! comes in is taken for one whole request and answered at once; nothing is parsed, nobody is scheduled, no limits are kept.
-//! What this costs is the price of the kernel.
+//! A plain server without a runtime, as a yardstick: P threads with an epoll instance each, among which the connections are
+//! dealt out. What comes in is taken for one whole request and answered at once; nothing is parsed, nobody is scheduled, no
+//! limits are kept. What this costs is about the price of the kernel.
 
 use compare_common::{Args, Outcome, echo_report, http_report};
 use std::io::{self, Read, Write};
