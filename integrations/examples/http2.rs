@@ -63,7 +63,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     gort::go!(block_on(connection));
     for n in 0..3 {
         let request = Request::post(format!("/{n}")).header("host", "x").body(Full::<Bytes>::from("four"))?;
-        let answer = block_on(async { sender.send_request(request).await?.into_body().collect().await })?;
+        let answer = block_on(async {
+            sender.ready().await?; // the connection, in its own goroutine, may still end the request before
+            sender.send_request(request).await?.into_body().collect().await
+        })?;
         println!("{}", String::from_utf8_lossy(&answer.to_bytes()));
     }
     Ok(())
