@@ -178,6 +178,107 @@ fn many_requests_on_one_connection() {
     running.stop();
 }
 
+/// A plain request is answered without hyper, and two that come at once are not: nobody sees a difference.
+#[test]
+fn answers_are_the_same_with_and_without_hyper() {
+    let running = start(Server::new(), |request: Request| {
+        let number: u16 = request.uri().path()[1..].parse().unwrap();
+        let seen = format!("{} {:?} {:?}", request.uri(), request.version(), request.headers());
+        let mut response = Response::new(if number == 201 { Body::empty() } else { seen.into() });
+        *response.status_mut() = StatusCode::from_u16(number).unwrap();
+        response.headers_mut().insert("x-number", number.into());
+        if number == 202 {
+            response.headers_mut().insert("date", "today".parse().unwrap());
+        }
+        if number == 203 {
+            response.headers_mut().insert("content-length", "5".parse().unwrap());
+            *response.body_mut() = "seven".into();
+        }
+        response
+    });
+    let comparable = |answer: Answer| {
+        let (date, head): (Vec<_>, Vec<_>) =
+            answer.head.lines().map(str::to_owned).partition(|line| line.starts_with("date: "));
+        assert_eq!(date.len(), 1, "{}", answer.head);
+        (date[0].len(), head, answer.body)
+    };
+    for status in [200, 201, 202, 203, 205, 299, 302, 404, 500, 599] {
+        for headers in ["host: x\r\n", "Host: X\r\nconnection: keep-alive\r\nA: 1\r\na:2\t\r\nb:\r\n", ""] {
+            let request = format!("GET /{status}?q HTTP/1.1\r\n{headers}\r\n");
+            let mut client = running.connect();
+            client.send(&request);
+            let without = comparable(client.answer().unwrap());
+            client.send(request.repeat(2));
+            for _ in 0..2 {
+                assert_eq!(comparable(client.answer().unwrap()), without, "{request}");
+            }
+        }
+    }
+    // What has no body.
+    let mut client = running.connect();
+    for status in [204, 304] {
+        for repeated in [1, 2] {
+            client.send(format!("GET /{status} HTTP/1.1\r\n\r\n").repeat(repeated));
+            for _ in 0..repeated {
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    assert_ne!(client.0.read_line(&mut head).unwrap(), 0);
+                }
+                assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+            }
+        }
+    }
+    running.stop();
+}
+
+/// Asks for answers and takes none, one after the other as long as the server gives them. How many it asked for.
+fn ask_deafly(client: &mut Client, answers: &AtomicUsize) -> usize {
+    for asked in 1.. {
+        let before = answers.load(Ordering::SeqCst);
+        if client.0.get_mut().write_all(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n").is_err() {
+            return asked;
+        }
+        let start = Instant::now();
+        while answers.load(Ordering::SeqCst) == before {
+            if start.elapsed() > Duration::from_millis(100) {
+                return asked;
+            }
+            gort::sleep(Duration::from_micros(100));
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn plain_answers_wait_for_their_client() {
+    const LENGTH: usize = 8000;
+    let answers = Arc::new(AtomicUsize::new(0));
+    let count = answers.clone();
+    let handler = move |_: Request| {
+        count.fetch_add(1, Ordering::SeqCst);
+        vec![b'x'; LENGTH]
+    };
+    let running = start(Server::new(), handler.clone());
+    let mut client = running.connect();
+    for _ in 0..2 {
+        let asked = ask_deafly(&mut client, &answers);
+        for _ in 0..asked {
+            assert_eq!(client.answer().unwrap().body, vec![b'x'; LENGTH]);
+        }
+    }
+    // The end of the server waits for what is under way.
+    let asked = ask_deafly(&mut client, &answers);
+    running.cancel.cancel();
+    assert!((0..asked).any(|_| client.answer().is_err()), "the last one was not under way");
+    running.server.join().unwrap().unwrap();
+
+    let running = start(Server::new().write_timeout(Duration::from_millis(50)), handler.clone());
+    let mut deaf = running.connect();
+    ask_deafly(&mut deaf, &answers);
+    until("the server gives up", || deaf.0.get_mut().write_all(b"GET /").is_err());
+    running.stop();
+}
+
 #[test]
 fn bodies_of_all_kinds() {
     let running = start(Server::new(), echo);

@@ -101,6 +101,15 @@ impl Body {
         }
     }
 
+    /// The body, if all of it is there.
+    pub(super) fn in_memory(&self) -> Option<&[u8]> {
+        match &self.0 {
+            Kind::Empty => Some(&[]),
+            Kind::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// A response to a request whose body is still coming may be read from that, which only works while the connection is
     /// polled: not by the goroutine that polls it.
     pub(super) fn read_elsewhere(self) -> Body {

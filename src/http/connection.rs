@@ -1,4 +1,5 @@
-//! One connection: hyper's state machine, polled by a goroutine of the crew, which also calls the handler.
+//! A connection of which hyper's state machine is needed (see `plain.rs`), polled by a goroutine of the crew, which also calls
+//! the handler.
 //!
 //! The handler is called inside the poll whenever it cannot need the connection meanwhile: when the request has no body, or
 //! one that is short enough to be collected before. A long body has to be received while the handler reads it: then the
@@ -7,7 +8,7 @@
 //! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
 //! the earliest time at which that may be too long, makes it look.
 //!
-//! A connection whose client has been quiet for a while sleeps: nothing is kept for it but the socket.
+//! A connection whose client has been quiet for a while becomes a plain one again: nothing is kept for it but the socket.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -26,25 +27,14 @@ use hyper::service::service_fn;
 
 use super::body::{Body, Upload};
 use super::handler::{Handler, IntoResponse};
+use super::patience::{Alarm, Ending, Limits};
+use super::plain::Plain;
 use super::{Request, Response, StatusCode};
-use crate::chan::RecvFuture;
 use crate::context::Context;
 use crate::future::sleep_until;
 use crate::hyper::Stream;
 use crate::net::TcpStream;
 use crate::time::clock;
-
-/// What a client may do.
-#[derive(Clone, Debug)]
-pub(super) struct Limits {
-    pub(super) max_head: usize,
-    pub(super) max_body: u64,
-    pub(super) head_timeout: Duration,
-    pub(super) body_timeout: Duration,
-    pub(super) write_timeout: Duration,
-    pub(super) keep_alive: bool,
-    pub(super) shutdown_timeout: Duration,
-}
 
 /// A body of this length at most is collected before the handler is called.
 const SHORT: u64 = 64 << 10;
@@ -60,6 +50,8 @@ struct State {
     blocked_since: Cell<Option<Instant>>,
     /// The last request was read to its end, and nothing since: hyper holds nothing that the next one needs.
     between_requests: Cell<bool>,
+    /// Of the first request.
+    answer: Cell<Option<Response>>,
 }
 
 // SAFETY: all that knows it (the transport, the service, responses' bodies) is part of the connection, which is polled by
@@ -88,81 +80,38 @@ impl State {
 /// others; and to begin anew costs some microseconds.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// The end of the server, as a connection hears of it.
-struct Ending<'a> {
-    ctx: &'a Context,
-    told: RecvFuture<'a, ()>,
-    listens: bool,
-}
-
-impl Ending<'_> {
-    fn new(ctx: &Context) -> Ending<'_> {
-        Ending { ctx, told: ctx.done().recv_async(), listens: false }
-    }
-
-    /// Whether it has come. If not, the connection will be polled then: always with the same waker.
-    fn poll(&mut self, context: &mut TaskContext<'_>) -> bool {
-        if self.listens && self.ctx.err().is_none() {
-            return false; // without a look at memory that is in nobody's cache
-        }
-        self.listens = true;
-        Pin::new(&mut self.told).poll(context).is_ready()
-    }
-}
-
-/// A connection between two requests.
-pub(super) struct Quiet {
-    stream: Stream<TcpStream>,
-    /// Since its last answer, or its beginning.
-    since: Instant,
-    /// When its client's time is over.
-    deadline: Option<Instant>,
-}
-
-impl Quiet {
-    /// A new connection.
-    pub(super) fn new(stream: TcpStream) -> Quiet {
-        let _only_slower = stream.set_nodelay(true);
-        Quiet { stream: Stream::new(stream), since: clock::now(), deadline: None }
-    }
-
-    /// Sleeps until the client speaks. False: the connection is over, because its client's time is, or the server ends.
-    pub(super) async fn sleep(&mut self, ctx: &Context) -> bool {
-        let mut ending = Ending::new(ctx);
-        let mut over = pin!(self.deadline.map(sleep_until));
-        poll_fn(|context| {
-            let late = over.as_mut().as_pin_mut().is_some_and(|over| over.poll(context).is_ready());
-            if late || ending.poll(context) {
-                return Poll::Ready(false);
-            }
-            self.stream.poll_readable(context).map(|()| true)
-        })
-        .await
-    }
+/// What hyper begins with.
+pub(super) struct Start {
+    pub(super) stream: Stream<TcpStream>,
+    /// When the last request was answered, or the connection began.
+    pub(super) since: Instant,
+    /// What has been read of the next request, or more.
+    pub(super) unread: Bytes,
+    /// The answer to that request, if the handler has been asked already.
+    pub(super) answer: Option<Response>,
 }
 
 /// Serves a connection to its end, or until its client is quiet: then it comes back.
 pub(super) async fn run<H: Handler>(
-    quiet: Quiet,
+    start: Start,
     handler: &Arc<H>,
     limits: &Limits,
     ctx: &Context,
-) -> Option<Quiet> {
+) -> Option<Plain> {
     let mut ending = Ending::new(ctx);
     let state = Arc::new(State {
         busy: Cell::new(0),
-        idle_since: Cell::new(quiet.since),
+        idle_since: Cell::new(start.since),
         answered: Cell::new(false),
         blocked_since: Cell::new(None),
-        between_requests: Cell::new(true),
+        between_requests: Cell::new(start.unread.is_empty()),
+        answer: Cell::new(start.answer),
     });
-    let mut transport = Transport { stream: quiet.stream, unread: Bytes::new(), state: state.clone() };
+    let mut transport = Transport { stream: start.stream, unread: start.unread, state: state.clone() };
     loop {
         transport = serve(transport, handler, &state, limits, &mut ending).await?;
         if transport.unread.is_empty() {
-            // Anew: nobody waits for it now.
-            let stream = Stream::new(transport.stream.into_inner());
-            return Some(Quiet { stream, since: state.idle_since.get(), deadline: state.deadline(limits) });
+            return Some(Plain::anew(transport.stream, state.idle_since.get()));
         }
     }
 }
@@ -193,8 +142,8 @@ async fn serve<H: Handler>(
         .serve_connection(transport, service);
     let (mut closing, mut ends_at) = (false, None);
     let began = clock::now();
-    let mut alarm = pin!(sleep_until(began));
-    let mut alarm_at = None;
+    let alarm = pin!(sleep_until(began));
+    let mut alarm = Alarm::new(alarm);
     let sleeps = poll_fn(|context| {
         if !closing && ending.poll(context) {
             closing = true;
@@ -219,16 +168,10 @@ async fn serve<H: Handler>(
                 return Poll::Ready(true);
             }
             let Some(next) = over.into_iter().chain(quiet).min() else { return Poll::Pending };
-            if alarm_at.is_some_and(|at| at <= next && at > now) {
-                return Poll::Pending; // it will make us look in time
-            }
-            alarm_at = Some(next);
-            alarm.as_mut().reset(next);
-            if alarm.as_mut().poll(context).is_pending() {
+            if alarm.covers(next, now, context) {
                 return Poll::Pending;
             }
-            // Its time came meanwhile.
-            (alarm_at, now) = (None, clock::now());
+            now = clock::now();
         }
     })
     .await;
@@ -246,6 +189,10 @@ async fn answer<H: Handler>(
     state: &State,
     request: hyper::Request<Incoming>,
 ) -> Response {
+    if let Some(answer) = state.answer.take() {
+        state.between_requests.set(true);
+        return answer;
+    }
     let (parts, incoming) = request.into_parts();
     let length = incoming.size_hint().exact();
     if length == Some(0) || incoming.is_end_stream() {
@@ -276,7 +223,7 @@ async fn answer<H: Handler>(
     }
 }
 
-fn call<H: Handler>(handler: &H, request: Request) -> Response {
+pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
     catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }

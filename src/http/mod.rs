@@ -33,9 +33,13 @@
 //! .unwrap();
 //! ```
 
+mod answer;
 mod body;
 mod connection;
 mod handler;
+mod head;
+mod patience;
+mod plain;
 mod server;
 
 use std::io;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::connection::{self, Limits, Quiet};
+use super::connection::{self, Start};
 use super::handler::Handler;
+use super::patience::Limits;
+use super::plain::Plain;
 use crate::context::Context;
 use crate::future::crew;
 use crate::net::TcpListener;
@@ -137,7 +139,7 @@ impl Server {
             open.running.add(1);
             let connection = Connection(open.clone());
             match listener.accept() {
-                Ok((stream, _)) => connection.attend(Quiet::new(stream)),
+                Ok((stream, _)) => connection.attend(Plain::new(stream)),
                 Err(_) if ctx.err().is_some() => break Ok(()),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => break Err(error),
@@ -193,25 +195,26 @@ impl<H: Handler> Open<H> {
 struct Connection<H: Handler>(Arc<Open<H>>);
 
 impl<H: Handler> Connection<H> {
-    /// Serves it, until it ends or its client is quiet. Without memory it is closed; the others go on.
-    fn attend(self, quiet: Quiet) {
+    /// Serves it, until it ends or hyper is needed. Without memory it is closed; the others go on.
+    fn attend(self, plain: Plain) {
         let _served = crew::spawn(async move {
             let open = &self.0;
-            let quiet = connection::run(quiet, &open.handler, &open.limits, &open.ctx).await;
-            if let Some(quiet) = quiet {
-                if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
-                    open.trimmer.reset(SOON);
-                }
-                self.sleep(quiet);
+            if let Some(start) = plain.serve(&*open.handler, &open.limits, &open.ctx).await {
+                self.leave_to_hyper(start);
             }
         });
     }
 
-    /// Waits for its client to speak. Another task, for it is much smaller.
-    fn sleep(self, mut quiet: Quiet) {
-        let _sleeps = crew::spawn(async move {
-            if quiet.sleep(&self.0.ctx).await {
-                self.attend(quiet);
+    /// Another task, for it is much larger.
+    fn leave_to_hyper(self, start: Start) {
+        let _served = crew::spawn(async move {
+            let open = &self.0;
+            let plain = connection::run(start, &open.handler, &open.limits, &open.ctx).await;
+            if let Some(plain) = plain {
+                if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
+                    open.trimmer.reset(SOON);
+                }
+                self.attend(plain);
             }
         });
     }

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::io::{self, IoSlice, Write};
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::slice;
+use std::task::{Context, Poll, ready};
 
 use hyper::rt::ReadBufCursor;
 
@@ -60,12 +61,23 @@ impl<S: AsyncStream> Stream<S> {
     }
 }
 
-#[cfg(feature = "http")]
-impl Stream<crate::net::TcpStream> {
-    /// Whether something can be read: bytes, the end, or an error.
-    pub(crate) fn poll_readable(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let peek = |inner: &std::net::TcpStream| inner.peek(&mut [0]);
-        self.stream.io().poll(&mut self.polls, Direction::Read, context, peek).map(drop)
+#[allow(private_bounds, reason = "as above")]
+impl<S: AsyncStream> Stream<S> {
+    /// Reads what there is into `room`, which is not empty; nothing at the end.
+    pub(crate) fn poll_receive<'a>(
+        &mut self,
+        context: &mut Context<'_>,
+        room: &'a mut [MaybeUninit<u8>],
+    ) -> Poll<io::Result<&'a [u8]>> {
+        let (io, polls, wanted) = (self.stream.io(), &mut self.polls, room.len());
+        let attempt = |inner: &S::Inner| fd::recv_uninit(inner.as_fd(), room);
+        let length = ready!(if S::SHORT_READ_EMPTIES {
+            io.poll_read_stream(polls, context, wanted, attempt)
+        } else {
+            io.poll(polls, Direction::Read, context, attempt)
+        })?;
+        // SAFETY: so many bytes were read.
+        Poll::Ready(Ok(unsafe { slice::from_raw_parts(room.as_ptr().cast(), length) }))
     }
 }
 
@@ -86,24 +98,15 @@ impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
         context: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let wanted = buf.remaining();
-        if wanted == 0 {
+        if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
         // SAFETY: nothing is uninitialised that was not.
-        let target = unsafe { buf.as_mut() };
-        let (io, polls) = (this.stream.io(), &mut this.polls);
-        let attempt = |inner: &S::Inner| fd::recv_uninit(inner.as_fd(), target);
-        let poll = if S::SHORT_READ_EMPTIES {
-            io.poll_read_stream(polls, context, wanted, attempt)
-        } else {
-            io.poll(polls, Direction::Read, context, attempt)
-        };
-        poll.map_ok(|length| {
-            // SAFETY: so many bytes were read.
-            unsafe { buf.advance(length) }
-        })
+        let room = unsafe { buf.as_mut() };
+        let length = ready!(self.poll_receive(context, room))?.len();
+        // SAFETY: so many bytes were read.
+        unsafe { buf.advance(length) };
+        Poll::Ready(Ok(()))
     }
 }
 
