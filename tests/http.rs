@@ -266,10 +266,11 @@ fn plain_answers_wait_for_their_client() {
             assert_eq!(client.answer().unwrap().body, vec![b'x'; LENGTH]);
         }
     }
-    // The end of the server waits for what is under way.
+    // The end of the server does not cut off what is under way, nor wait for ever. (The last request was not read yet: that
+    // resets the connection, and so the client does not get all that it was sent.)
     let asked = ask_deafly(&mut client, &answers);
     running.cancel.cancel();
-    assert!((0..asked).any(|_| client.answer().is_err()), "the last one was not under way");
+    assert!((0..asked).any(|_| client.answer().is_err()));
     running.server.join().unwrap().unwrap();
 
     let running = start(Server::new().write_timeout(Duration::from_millis(50)), handler.clone());
@@ -570,23 +571,34 @@ fn connections_end_with_their_listener() {
 fn an_orderly_end_answers_what_is_under_way() {
     let (entered_s, entered) = bounded(10);
     let (go_on, wait) = bounded::<()>(0);
-    let running = start(Server::new().shutdown_timeout(Duration::MAX), move |_: Request| {
+    let running = start(Server::new().shutdown_timeout(Duration::MAX), move |request: Request| {
         entered_s.send(()).unwrap();
         wait.recv().unwrap_err();
-        "finished"
+        match request.uri().path() {
+            "/long" => Body::from(vec![b'x'; 100_000]),
+            "/written" => Body::from_writer(|out| out.write_all(b"finished")),
+            _ => "finished".into(),
+        }
     });
     let mut idle = running.connect();
-    let mut busy = running.connect();
-    busy.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    entered.recv().unwrap();
+    let mut busy: Vec<_> = ["GET /short", "GET /long", "GET /written", "DELETE /short"]
+        .map(|what| {
+            let mut client = running.connect();
+            client.send(format!("{what} HTTP/1.1\r\nhost: x\r\n\r\n"));
+            entered.recv().unwrap();
+            client
+        })
+        .into();
     running.cancel.cancel();
     assert!(idle.is_closed(), "idle connections are closed at once");
     until("nobody listens any more", || TcpStream::connect(running.address).is_err());
     assert!(!running.server.is_finished());
     drop(go_on);
-    let answer = busy.answer().unwrap();
-    assert_eq!(answer.body, b"finished");
-    assert!(busy.is_closed());
+    for (number, client) in busy.iter_mut().enumerate() {
+        let body = client.answer().unwrap().body;
+        assert_eq!(body, if number == 1 { vec![b'x'; 100_000] } else { b"finished".into() });
+        assert!(client.is_closed());
+    }
     running.server.join().unwrap().unwrap();
 }
 

@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-/// So long after its last answer a connection goes to sleep. What it has until then, buffers of 16 kB, is soon used for
+/// So long after its last answer a connection becomes a plain one. What it has until then, buffers of 16 kB, is soon used for
 /// others; and to begin anew costs some microseconds.
 const QUIET: Duration = Duration::from_millis(250);
 
@@ -104,7 +104,7 @@ pub(super) async fn run<H: Handler>(
         idle_since: Cell::new(start.since),
         answered: Cell::new(false),
         blocked_since: Cell::new(None),
-        between_requests: Cell::new(start.unread.is_empty()),
+        between_requests: Cell::new(false),
         answer: Cell::new(start.answer),
     });
     let mut transport = Transport { stream: start.stream, unread: start.unread, state: state.clone() };
@@ -144,7 +144,12 @@ async fn serve<H: Handler>(
     let began = clock::now();
     let alarm = pin!(sleep_until(began));
     let mut alarm = Alarm::new(alarm);
+    let mut first = true;
     let sleeps = poll_fn(|context| {
+        // hyper takes a connection of which it has read nothing for idle, and would close it.
+        if std::mem::take(&mut first) && Pin::new(&mut connection).poll(context).is_ready() {
+            return Poll::Ready(false);
+        }
         if !closing && ending.poll(context) {
             closing = true;
             Pin::new(&mut connection).graceful_shutdown();
@@ -285,7 +290,7 @@ impl hyper::body::Body for Sent {
 /// The stream, with an eye on clients that do not read.
 struct Transport {
     stream: Stream<TcpStream>,
-    /// What was read before the connection was put to sleep.
+    /// What was read of it before hyper had it.
     unread: Bytes,
     state: Arc<State>,
 }

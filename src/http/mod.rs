@@ -1,8 +1,9 @@
 //! An HTTP/1 server for plain, blocking handlers (feature `http`), over hyper.
 //!
-//! A request is answered by a goroutine, which polls hyper's connection and calls the handler itself: there is no hand-over
-//! between the two, and a handler that blocks keeps only its own connection waiting. Bodies are read and written with
-//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection that waits for its client needs no goroutine, and soon no
+//! A request is answered by a goroutine, which polls the connection and calls the handler itself: there is no hand-over
+//! between the two, and a handler that blocks keeps only its own connection waiting. Plain requests, as most are, are answered
+//! without hyper's state machine, in the same words. Bodies are read and written with
+//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection that waits for its client needs no goroutine and no
 //! buffers: thousands of idle ones cost little more than their sockets. The goroutines are as few as are at work at a time,
 //! and take the next request of any connection, as the threads of a pool would: a handler's thread-locals may have been
 //! used for others before.

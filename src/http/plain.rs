@@ -26,7 +26,7 @@ use crate::hyper::Stream;
 use crate::net::TcpStream;
 use crate::time::clock;
 
-/// So much is read at once. What fills it is left to hyper.
+/// So much is read at once. What does not end there is left to hyper.
 const ROOM: usize = 4 << 10;
 
 /// After so many answers in one poll others have their turn.
@@ -36,7 +36,7 @@ pub(super) struct Plain {
     stream: Stream<TcpStream>,
     /// When the last request was answered, or the connection began.
     since: Instant,
-    /// How many were answered in this poll.
+    /// How many were answered since there was last nothing to read.
     in_a_row: u32,
 }
 
