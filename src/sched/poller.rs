@@ -28,7 +28,7 @@ const SHORTEST_OF_MANY: u64 = 250_000;
 const SHORTEST_OF_HUNDREDS: u64 = 750_000;
 
 /// Then many are due within so much, of at least so many.
-const HUNDREDS_WITHIN: u64 = 100_000;
+const HUNDREDS_WITHIN: u64 = 50_000;
 const HUNDREDS: usize = 256;
 
 /// A timer that is due later than this, in nanoseconds, needs nobody who waits for it now: much later than sysmon needs to see
@@ -60,6 +60,19 @@ fn interrupt_before(until: u64) {
 /// Whether an M waits for the timers. SeqCst: see `new_deadline`.
 pub(crate) fn is_waiting() -> bool {
     UNTIL.load(Ordering::SeqCst) != 0
+}
+
+/// Whether many timers are due and the M that waits will soon serve them together: then others leave them to it. Each that looks
+/// would find a few, and wake one more to look (100,000 sleepers: eight wake-ups of Ms instead of two each time, 5 % of the CPU time).
+///
+/// Nothing is lost: it looks at the timers at `UNTIL`. If it finds no idle P then, whoever left them to it has one, and passes by
+/// `wait` before it stops.
+pub(crate) fn serves_crowd() -> bool {
+    let until = UNTIL.load(Ordering::SeqCst);
+    until != 0 && SHORTEST_NOW.load(Ordering::Relaxed) != SHORTEST && {
+        let now = nanotime();
+        (now..=now + SHORTEST_OF_HUNDREDS).contains(&until)
+    }
 }
 
 /// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with

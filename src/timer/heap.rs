@@ -79,10 +79,10 @@ impl Heap {
         if self.len == 0 { NEVER } else { self.get(0).when }
     }
 
-    /// Whether many are due before `then`, as far as the upper levels show it.
+    /// Whether many are due before `then`, half a dozen at least, as far as the upper levels show it.
     pub(crate) fn has_many_before(&self, then: u64) -> bool {
         const LOOKED_AT: usize = 1 + ARITY + ARITY * ARITY;
-        (0..self.len.min(LOOKED_AT)).filter(|&index| self.get(index).when < then).count() > LOOKED_AT / 2
+        (0..self.len.min(LOOKED_AT)).filter(|&index| self.get(index).when < then).count() > LOOKED_AT / 4
     }
 
     fn get(&self, index: usize) -> Entry {
