@@ -273,7 +273,7 @@ fn plain_answers_wait_for_their_client() {
     assert!((0..asked).any(|_| client.answer().is_err()));
     running.server.join().unwrap().unwrap();
 
-    let running = start(Server::new().write_timeout(Duration::from_millis(50)), handler.clone());
+    let running = start(Server::new().write_timeout(Duration::from_millis(50)), handler);
     let mut deaf = running.connect();
     ask_deafly(&mut deaf, &answers);
     until("the server gives up", || deaf.0.get_mut().write_all(b"GET /").is_err());

@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::Context as TaskContext;
+use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
 
 use crate::chan::RecvFuture;
 use crate::context::Context;
 use crate::future::Sleep;
+use crate::time::clock;
 
 /// What a client may do.
 #[derive(Clone, Debug)]
@@ -67,5 +68,22 @@ impl Alarm<'_> {
         }
         self.at = None;
         false
+    }
+
+    /// Waits until `over`, if that is ever.
+    pub(super) fn poll(
+        &mut self,
+        over: Option<Instant>,
+        mut now: Instant,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        let Some(over) = over else { return Poll::Pending };
+        while over > now {
+            if self.covers(over, now, context) {
+                return Poll::Pending;
+            }
+            now = clock::now();
+        }
+        Poll::Ready(())
     }
 }

@@ -6,7 +6,7 @@
 //! come in one piece, goes to hyper with all that was read, and with the answer if the handler was asked already
 //! (`connection.rs`); and the connection comes back from there when its client has been quiet for a while.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
@@ -116,16 +116,9 @@ impl Plain {
             return Poll::Ready(Some(bytes));
         }
         // Right after an answer the time is known.
-        let mut now = if self.in_a_row == 0 { clock::now() } else { self.since };
+        let now = if self.in_a_row == 0 { clock::now() } else { self.since };
         self.in_a_row = 0;
-        let Some(over) = self.since.checked_add(limits.head_timeout) else { return Poll::Pending };
-        while over > now {
-            if alarm.covers(over, now, context) {
-                return Poll::Pending;
-            }
-            now = clock::now();
-        }
-        Poll::Ready(None)
+        alarm.poll(self.since.checked_add(limits.head_timeout), now, context).map(|()| None)
     }
 
     /// What there is to read; nothing at the end.
@@ -152,29 +145,25 @@ impl Plain {
     }
 
     async fn send_rest(&mut self, mut out: &[u8], limits: &Limits, ending: &mut Ending<'_>) -> Option<()> {
-        let mut ends_at = None;
-        while !out.is_empty() {
-            let patience = clock::now().checked_add(limits.write_timeout);
-            let mut over = pin!(patience.map(sleep_until));
-            let mut cut_off = pin!(None);
-            let length = poll_fn(|context| {
-                if ends_at.is_none() && ending.poll(context) {
-                    ends_at = clock::now().checked_add(limits.shutdown_timeout);
-                }
-                if cut_off.is_none() {
-                    cut_off.set(ends_at.map(sleep_until));
-                }
-                if let Poll::Ready(result) = self.poll_send(out, context) {
-                    return Poll::Ready(result.ok());
-                }
-                let late = [over.as_mut(), cut_off.as_mut()]
-                    .into_iter()
-                    .any(|wait| wait.as_pin_mut().is_some_and(|wait| wait.poll(context).is_ready()));
-                if late { Poll::Ready(None) } else { Poll::Pending }
-            })
-            .await?;
-            out = &out[length..];
-        }
+        let (mut taken_at, mut ends_at) = (clock::now(), None);
+        let sleep = pin!(sleep_until(taken_at));
+        let mut alarm = Alarm::new(sleep);
+        poll_fn(|context| {
+            let now = clock::now();
+            if ends_at.is_none() && ending.poll(context) {
+                ends_at = now.checked_add(limits.shutdown_timeout);
+            }
+            while !out.is_empty() {
+                let Poll::Ready(sent) = self.poll_send(out, context) else {
+                    let over = taken_at.checked_add(limits.write_timeout).into_iter().chain(ends_at).min();
+                    return alarm.poll(over, now, context).map(|()| None);
+                };
+                let Ok(length) = sent else { return Poll::Ready(None) };
+                (out, taken_at) = (&out[length..], now);
+            }
+            Poll::Ready(Some(()))
+        })
+        .await?;
         self.since = clock::now();
         Some(())
     }

@@ -2,8 +2,9 @@
 //!
 //! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call is under way) and, as
 //! long as nothing needs it, twice as seldom each time; and it sleeps for good when every P has been idle for some looks. While
-//! goroutines wait for a P its pauses are short, and a goroutine that has to wait cuts a longer one short: it tells (`look_soon`) after it was queued, and sysmon looks at the queues after it has said
-//! that its pause will be long, so one sees the other. Each look:
+//! goroutines wait for a P its pauses are short, and a goroutine that has to wait cuts a longer one short: it tells (`look_soon`)
+//! after it was queued, and sysmon looks at the queues after it has said that its pause will be long, so one sees the other.
+//! Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it (to run, or to wait for I/O), or after 10 ms;
 //! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
 //!   time between two looks (`detach.rs`);
