@@ -1,11 +1,15 @@
-//! A plain server without a runtime, as a yardstick: P threads with an epoll instance each, among which the connections are
-//! dealt out. What comes in is taken for one whole request and answered at once; nothing is parsed, nobody is scheduled, no
-//! limits are kept. What this costs is about the price of the kernel.
+//! A plain server without a runtime, as a yardstick: P threads with an epoll instance each. What comes in is taken for one whole
+//! request and answered at once; nothing is parsed, nobody is scheduled, no limits are kept. What this costs is about the price of
+//! the kernel.
+//!
+//! So that it is the least that was found: a connection moves to the thread of the CPU on which its packets are processed, and the
+//! threads have the policy SCHED_BATCH, so they do not interrupt a client that is about to send more.
 
 use compare_common::{Args, Outcome, echo_report, http_report};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
 use std::thread;
 
 /// What it answers: the bytes that came, or always the same.
@@ -26,61 +30,92 @@ pub fn http_hello(args: &Args) -> Outcome {
 fn start(threads: usize, answer: Answer) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let servers = (0..threads).map(|_| Server::start(answer)).collect::<io::Result<Vec<_>>>()?;
+    // SAFETY: no memory is passed, and the descriptors are ours.
+    let instance = |_| unsafe { Ok(OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)) };
+    let instances = (0..threads).map(instance).collect::<io::Result<Vec<_>>>()?;
+    // For the rest of the process.
+    let instances: &'static [OwnedFd] = instances.leak();
+    for own in 0..threads {
+        thread::spawn(move || serve(instances, own, answer));
+    }
     thread::spawn(move || {
-        for (stream, server) in listener.incoming().flatten().zip(servers.iter().cycle()) {
-            server.add(stream).expect("a socket can be waited for");
+        for (number, stream) in listener.incoming().flatten().enumerate() {
+            let connection = Connection { stream, requests: 0 };
+            connection.prepare().expect("a TCP socket");
+            // The connection is the event's data from now on, and dropped at its end.
+            add(&instances[number % threads], Box::into_raw(Box::new(connection)));
         }
     });
     Ok(address)
 }
 
-/// A thread's epoll instance.
-struct Server(OwnedFd);
+struct Connection {
+    stream: TcpStream,
+    requests: u32,
+}
 
-impl Server {
-    fn start(answer: Answer) -> io::Result<Server> {
-        // SAFETY: no memory is passed, and the descriptor is ours.
-        let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
-        let own = epoll.try_clone()?;
-        thread::spawn(move || serve(&own, answer));
-        Ok(Server(epoll))
+impl Connection {
+    fn prepare(&self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        self.stream.set_nonblocking(true)
     }
 
-    /// The stream is the event's data from now on, and dropped at its end.
-    fn add(&self, stream: TcpStream) -> io::Result<()> {
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        let descriptor = stream.as_raw_fd();
-        let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
-        let mut event = libc::epoll_event { events, u64: Box::into_raw(Box::new(stream)) as u64 };
-        // SAFETY: the kernel reads one event.
-        check(unsafe {
-            libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor, &raw mut event)
-        })?;
-        Ok(())
+    /// Now and then, the CPU on which its packets are processed.
+    fn home(&mut self) -> Option<usize> {
+        self.requests += 1;
+        if !self.requests.is_multiple_of(16) {
+            return None;
+        }
+        let (mut cpu, mut length) = (-1i32, size_of::<i32>() as libc::socklen_t);
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_INCOMING_CPU);
+        // SAFETY: the kernel writes one int and its length.
+        unsafe {
+            libc::getsockopt(self.stream.as_raw_fd(), level, option, (&raw mut cpu).cast(), &raw mut length);
+        }
+        usize::try_from(cpu).ok()
     }
 }
 
-fn serve(epoll: &OwnedFd, answer: Answer) {
+/// Lets the thread of `instance` hear of it.
+fn add(instance: &OwnedFd, connection: *mut Connection) {
+    let events = (libc::EPOLLIN | libc::EPOLLET) as u32;
+    let mut event = libc::epoll_event { events, u64: connection as u64 };
+    // SAFETY: it is nobody's but the caller's until the call; the kernel reads one event.
+    let added = unsafe {
+        let descriptor = (*connection).stream.as_raw_fd();
+        libc::epoll_ctl(instance.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor, &raw mut event)
+    };
+    check(added).expect("a socket can be waited for");
+}
+
+fn serve(instances: &[OwnedFd], own: usize, answer: Answer) {
+    let epoll = instances[own].as_raw_fd();
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
     let mut buf = [0; 4096];
+    // SAFETY: all zeroes is a valid parameter.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &std::mem::zeroed()) };
     loop {
         // SAFETY: the kernel writes as many events as there is room for.
-        let ready =
-            unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, -1) };
+        let ready = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), events.len() as i32, -1) };
         for event in &events[..ready.max(0) as usize] {
-            let stream = event.u64 as *mut TcpStream;
-            // SAFETY: made by `add`, and only this thread hears of it.
-            let connection = unsafe { &mut *stream };
-            let over = match connection.read(&mut buf) {
+            let address = event.u64 as *mut Connection;
+            // SAFETY: made by `start`, and only this thread hears of it.
+            let connection = unsafe { &mut *address };
+            let over = match connection.stream.read(&mut buf) {
                 Ok(0) => true,
-                Ok(length) => connection.write_all(answer.unwrap_or(&buf[..length])).is_err(),
+                Ok(length) => connection.stream.write_all(answer.unwrap_or(&buf[..length])).is_err(),
                 Err(error) => error.kind() != io::ErrorKind::WouldBlock,
             };
             if over {
                 // SAFETY: as above; closed, it has no events any more, and it had one in this batch.
-                drop(unsafe { Box::from_raw(stream) });
+                drop(unsafe { Box::from_raw(address) });
+            } else if let Some(home) = connection.home().map(|cpu| cpu % instances.len())
+                && home != own
+            {
+                let descriptor = connection.stream.as_raw_fd();
+                // SAFETY: no memory is passed. From then on nobody hears of it, until it is added.
+                unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_DEL, descriptor, ptr::null_mut()) };
+                add(&instances[home], address);
             }
         }
     }
