@@ -1,9 +1,6 @@
-//! Watches: an epoll instance each, and who waits there. There is one for each CPU that the Ps can use at once (or each
-//! second, third … of them if there are fewer Ps), and a descriptor is in the one of the CPU on which its packets are processed.
-//!
-//! So a request is served on the core that has it in its caches. And where client and server share the cores, both work
-//! through all that is ready in turn; across cores, each would be fed by the other one by one (an HTTP server with 64
-//! connections: 6 % less CPU time in all).
+//! Watches: an epoll instance each, and who waits there. There is one for each CPU (for several, if there are fewer Ps). All
+//! descriptors begin in the first, and those that are worth it move to the watch of the CPU on which their packets are processed
+//! (`home.rs`); README.md says why.
 //!
 //! - W1. A watch that has descriptors is *attended*: an M blocks there; or some P is not idle, whose M looks after it before it
 //!   stops; or sysmon sees that nobody does. See `sched/poller.rs`.
