@@ -111,8 +111,10 @@ struct Crew {
 // SAFETY: tasks are never freed, and idle ones stay where they are until they are readied, out of the list.
 unsafe impl Send for Crew {}
 
-static CREWS: [CachePadded<Lock<Crew>>; watch::MAX] =
-    [const { CachePadded::new(Lock::new(Crew::new())) }; watch::MAX];
+/// More CPUs share crews.
+const MAX: usize = 64;
+
+static CREWS: [CachePadded<Lock<Crew>>; MAX] = [const { CachePadded::new(Lock::new(Crew::new())) }; MAX];
 /// So many have somebody.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 

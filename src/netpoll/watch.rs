@@ -18,10 +18,10 @@ use crossbeam_utils::CachePadded;
 use crate::sched::note::Note;
 use crate::sys::clock::nanotime;
 use crate::sys::epoll::{self, Event};
-use crate::sys::{cpus, thread};
+use crate::sys::thread;
 
 /// More CPUs share watches.
-pub(crate) const MAX: usize = 64;
+const MAX: usize = 64;
 /// The data of the eventfd's events.
 const INTERRUPT: u64 = u64::MAX;
 
@@ -47,7 +47,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(1);
 
 /// Decides how many there are.
 pub(super) fn init(procs: usize) {
-    COUNT.store(procs.min(cpus::affinity().unwrap_or(1)).clamp(1, MAX), Ordering::Relaxed);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    COUNT.store(procs.min(cpus).clamp(1, MAX), Ordering::Relaxed);
 }
 
 /// The watch of the number `index`, or of that CPU.

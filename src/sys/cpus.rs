@@ -157,7 +157,7 @@ impl Membership {
 }
 
 /// The number of CPUs in the calling thread's affinity mask. `None` if the kernel does not tell.
-pub(crate) fn affinity() -> Option<usize> {
+fn affinity() -> Option<usize> {
     // The kernel refuses a mask that is shorter than its own; this is room for 65,536 CPUs.
     let mut mask = [0u64; 1024];
     // SAFETY: the kernel writes at most the given number of bytes; 0 is the calling thread.
