@@ -1,9 +1,7 @@
 //! Loom's atomics under the names of gort's `src/atomic.rs`.
 
 pub(crate) use crossbeam_utils::CachePadded;
-pub(crate) use loom::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
 /// Small, so that few steps fill it and make the indices go around.
 pub(crate) const RUNQ_SIZE: usize = 4;

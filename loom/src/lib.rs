@@ -13,8 +13,6 @@ mod atomic;
 mod brisk;
 #[path = "../../src/goroutine/joinword.rs"]
 mod joinword;
-#[path = "../../src/sched/keeper.rs"]
-mod keeper;
 #[path = "../../src/sched/parkword.rs"]
 mod parkword;
 #[path = "../../src/sched/runq.rs"]

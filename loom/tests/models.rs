@@ -15,10 +15,6 @@ run! {
     join:
         a_finished_goroutine_needs_no_wait
         exactly_one_side_sees_the_other;
-    keeper:
-        one_of_two_keeps_the_time
-        the_part_changes_hands
-        who_begins_to_wait_sees_the_timer_or_is_interrupted;
     park:
         a_holder_delays_the_wake_up_but_does_not_lose_it
         each_wait_has_its_own_notification
@@ -61,10 +57,4 @@ fn the_sleep_model_finds_a_lost_wake_up() {
 #[should_panic(expected = "a goroutine waits while a P is idle")]
 fn the_sleep_model_finds_a_kept_goroutine_that_nobody_looks_after() {
     gort_loom::models::sleep::what_a_brisk_p_keeps_is_lost_without_sysmon();
-}
-
-#[test]
-#[should_panic(expected = "a timer is nobody's")]
-fn the_keeper_model_finds_a_place_that_is_given_up_too_early() {
-    gort_loom::models::keeper::a_place_that_is_given_up_first_leaves_nobody();
 }

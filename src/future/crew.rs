@@ -4,11 +4,8 @@
 //! thread-locals and an allocator's cache, that were in use a moment ago. A thousand connections with a goroutine each take
 //! turns in the CPU's cache instead. What is polled may block as any code in a goroutine: then others of the crew go on.
 //!
-//! There is a crew for each watch (`netpoll/watch.rs`), and what became ready goes to the one of the CPU on which that was heard: so
-//! who has heard it goes on with it, and a request stays on its core. If polls take long, all go to the first one, in turn.
-//!
 //! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see `taskword.rs` for its
-//! states. Ready ones are in a crew's queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or started
+//! states. Ready ones are in a queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or started
 //! for the queue's sake, and has not looked at it yet: one at most), or at work.
 //!
 //! - C1. If the queue is not empty, somebody is coming: whoever fills it, or leaves something in it, sees to that.
@@ -19,9 +16,6 @@
 //! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the choice of who comes
 //! until it is told so (unless it has to be started), and from the list of idle ones to the park, one stays inside the
 //! runtime: whoever were preempted there would keep all others waiting.
-//!
-//! Who comes waits in the ring of who is at work, and comes when that one blocks or has had its turn. Another P is called for it only
-//! if what waits takes long (`is_worth_help`), by the pace so far. If that was wrong, sysmon sees that nothing goes on (`progress`).
 //!
 //! C2 fails while there is no memory for a goroutine. Then the queue waits for those at work, who look at it when they are
 //! done.
@@ -36,15 +30,12 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
-
-use crossbeam_utils::CachePadded;
 
 use super::poller;
 use super::taskword::TaskWord;
 use crate::goroutine::spawn_in_bubble;
-use crate::netpoll::watch;
 use crate::sched::glist::GList;
 use crate::sched::lock::Lock;
 use crate::sched::reason::WaitReason;
@@ -53,20 +44,10 @@ use crate::sched::waiter::{Hook, Waiter};
 use crate::sched::{boot, bubble, prefetch, section, wake};
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
-use crate::sys::thread;
 use crate::timer::Fire;
 
-const MICRO: u64 = 1_000;
-
 /// So long, in nanoseconds, one polls what is ready before it lets others run.
-const TURN: u64 = 150 * MICRO;
-/// What waits in the queue is worth another P if it takes so long in all, or each so long, in nanoseconds. Otherwise to wake a thread
-/// for it takes more from who asks and who answers than it gains.
-const LONG: u64 = 250 * MICRO;
-const LONG_EACH: u64 = 25 * MICRO;
-/// The pace follows the polls by so much of the difference, and grows by so much of itself at a time: some lasted only because the
-/// kernel let other threads run meanwhile.
-const PACE_BY: u64 = 8;
+const TURN: u64 = 150_000;
 /// So many idle ones are kept.
 const IDLE: usize = 64;
 
@@ -81,7 +62,7 @@ struct Task {
     /// What its Waiter points to.
     hook: Hook,
     word: TaskWord,
-    /// The next in the queue, or in the list of free ones. Guarded by the lock of either.
+    /// The next in the queue, or in the list of free ones. Guarded by the crew's lock.
     next: Cell<*const Task>,
     /// Of who polls it (T2), and before it is assigned of who has the slot.
     future: UnsafeCell<Option<BoxedFuture>>,
@@ -99,49 +80,26 @@ struct Idle {
 struct Crew {
     first: *const Task,
     last: *const Task,
-    /// So many are in the queue.
-    length: u64,
+    free: *const Task,
     idle: *const Idle,
     idle_count: usize,
+    /// Slots in use.
+    tasks: usize,
     coming: bool,
-    /// How long a poll takes, in nanoseconds, by the last ones.
-    pace: u64,
 }
 
 // SAFETY: tasks are never freed, and idle ones stay where they are until they are readied, out of the list.
 unsafe impl Send for Crew {}
 
-/// More CPUs share crews.
-const MAX: usize = 64;
-
-static CREWS: [CachePadded<Lock<Crew>>; MAX] = [const { CachePadded::new(Lock::new(Crew::new())) }; MAX];
-/// So many have somebody.
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-
-/// The polls take long, each. Then it does not matter on which CPU they are, but that they come in turn: one queue for all.
-static ALL_LONG: AtomicBool = AtomicBool::new(false);
-
-/// The crew to which the caller gives what is ready, that of its CPU, and its number.
-fn own() -> (usize, &'static Lock<Crew>) {
-    // Acquire pairs with the store in `open`.
-    let index = match OPEN.load(Ordering::Acquire) {
-        0 | 1 => 0,
-        _ if ALL_LONG.load(Ordering::Relaxed) => 0,
-        open => thread::cpu() % open,
-    };
-    (index, &CREWS[index])
-}
-
-/// Slots of all crews.
-struct Slots {
-    free: *const Task,
-    in_use: usize,
-}
-
-// SAFETY: tasks are never freed.
-unsafe impl Send for Slots {}
-
-static SLOTS: Lock<Slots> = Lock::new(Slots { free: ptr::null(), in_use: 0 });
+static CREW: Lock<Crew> = Lock::new(Crew {
+    first: ptr::null(),
+    last: ptr::null(),
+    free: ptr::null(),
+    idle: ptr::null(),
+    idle_count: 0,
+    tasks: 0,
+    coming: false,
+});
 
 /// Who is to come.
 enum Next {
@@ -151,18 +109,6 @@ enum Next {
 }
 
 impl Crew {
-    const fn new() -> Crew {
-        Crew {
-            first: ptr::null(),
-            last: ptr::null(),
-            length: 0,
-            idle: ptr::null(),
-            idle_count: 0,
-            coming: false,
-            pace: 0,
-        }
-    }
-
     /// Adds a task that became ready. Who is to be readied for it.
     #[must_use]
     fn push(&mut self, task: &'static Task) -> Option<Waiter> {
@@ -174,7 +120,6 @@ impl Crew {
             unsafe { (*self.last).next.set(task) };
         }
         self.last = task;
-        self.length += 1;
         if self.coming { None } else { self.take_idle() }
     }
 
@@ -182,7 +127,6 @@ impl Crew {
         // SAFETY: never freed.
         let task = unsafe { self.first.as_ref() }?;
         self.first = task.next.get();
-        self.length -= 1;
         self.fetch_first();
         Some(task)
     }
@@ -213,24 +157,6 @@ impl Crew {
         Some(idle.waiter)
     }
 
-    /// A poll took so long.
-    fn follow(&mut self, spent: u64) {
-        if spent < self.pace {
-            self.pace -= (self.pace - spent) / PACE_BY;
-        } else {
-            self.pace += (spent - self.pace).min(self.pace + MICRO) / PACE_BY;
-        }
-        let long = self.pace >= LONG_EACH;
-        if ALL_LONG.load(Ordering::Relaxed) != long {
-            ALL_LONG.store(long, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether somebody should be woken for what waits here.
-    fn is_worth_help(&self) -> bool {
-        self.pace >= LONG_EACH || self.pace * self.length >= LONG
-    }
-
     /// The caller is going to poll, which may take long: who has to come for C1 and C2.
     fn next(&mut self) -> Option<Next> {
         if self.coming || (self.first.is_null() && !self.idle.is_null()) {
@@ -242,12 +168,12 @@ impl Crew {
     }
 }
 
-/// Starts the one that is to come to the crew of that number.
-fn start(index: usize) -> io::Result<()> {
+/// Starts the one that is to come.
+fn start() -> io::Result<()> {
     // In no bubble, whoever comes first.
-    spawn_in_bubble(0, Location::caller(), move || work(index)).map(drop).inspect_err(|_| {
+    spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
         let _inside = section::enter();
-        let mut crew = CREWS[index].lock_inside();
+        let mut crew = CREW.lock_inside();
         crew.coming = false;
         // Others may have left the queue to it.
         let other = if crew.first.is_null() { None } else { crew.take_idle() };
@@ -258,17 +184,17 @@ fn start(index: usize) -> io::Result<()> {
     })
 }
 
-/// How many of the crews have nothing to do.
+/// How many of the crew have nothing to do.
 pub(crate) fn idle() -> usize {
-    CREWS[..OPEN.load(Ordering::Relaxed)].iter().map(|crew| crew.lock().idle_count).sum()
+    CREW.lock().idle_count
 }
 
 /// Whether there are tasks, which may wait for something that gort does not know.
 pub(crate) fn has_tasks() -> bool {
-    SLOTS.lock().in_use != 0
+    CREW.lock().tasks != 0
 }
 
-/// Lets a crew poll `future` to its end.
+/// Lets the crew poll `future` to its end.
 ///
 /// # Errors
 /// There is no memory for the first goroutine.
@@ -277,58 +203,49 @@ pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Re
         // Its time is another one, and so are its goroutines.
         return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
     }
-    open()?;
+    start_first()?;
     let task = slot();
     // SAFETY: the slot is ours.
     unsafe { *task.future.get() = Some(Box::pin(future)) };
     task.word.assign();
-    let index = queue(task);
-    let mut crew = CREWS[index].lock();
+    queue(task);
+    let mut crew = CREW.lock();
     if !crew.first.is_null() && !crew.coming {
         // There was no memory for one more.
         crew.coming = true;
         drop(crew);
-        let _those_at_work_will_look = start(index);
+        let _those_at_work_will_look = start();
     }
     Ok(())
 }
 
-/// Starts the first of each crew. From then on there is always somebody.
-fn open() -> io::Result<()> {
+/// From then on there is always somebody.
+fn start_first() -> io::Result<()> {
+    static STARTED: AtomicBool = AtomicBool::new(false);
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    if OPEN.load(Ordering::Acquire) != 0 {
+    if STARTED.load(Ordering::Acquire) {
         return Ok(());
     }
     boot::ensure();
     let _guard = ONE_AT_A_TIME.lock();
-    if OPEN.load(Ordering::Acquire) != 0 {
-        return Ok(());
+    if !STARTED.load(Ordering::Acquire) {
+        CREW.lock().coming = true;
+        start()?;
+        STARTED.store(true, Ordering::Release);
     }
-    let mut started = 0;
-    for (index, crew) in CREWS.iter().enumerate().take(watch::count()) {
-        crew.lock().coming = true;
-        match start(index) {
-            Ok(()) => started += 1,
-            Err(error) if index == 0 => return Err(error),
-            // The others do its work.
-            Err(_) => break,
-        }
-    }
-    // Release: see `own`.
-    OPEN.store(started, Ordering::Release);
     Ok(())
 }
 
 /// A free slot.
 fn slot() -> &'static Task {
-    let mut slots = SLOTS.lock();
-    slots.in_use += 1;
+    let mut crew = CREW.lock();
+    crew.tasks += 1;
     // SAFETY: never freed.
-    if let Some(task) = unsafe { slots.free.as_ref() } {
-        slots.free = task.next.get();
+    if let Some(task) = unsafe { crew.free.as_ref() } {
+        crew.free = task.next.get();
         return task;
     }
-    drop(slots);
+    drop(crew);
     Box::leak(Box::new(Task {
         hook: Hook { ready, fire },
         word: TaskWord::new(),
@@ -337,15 +254,12 @@ fn slot() -> &'static Task {
     }))
 }
 
-/// Gives a task that became ready to the crew of this number.
-fn queue(task: &'static Task) -> usize {
+fn queue(task: &'static Task) {
     let _inside = section::enter();
-    let (index, crew) = own();
-    let next = crew.lock_inside().push(task);
+    let next = CREW.lock_inside().push(task);
     if let Some(waiter) = next {
         waiter.ready();
     }
-    index
 }
 
 /// The task's waker was called.
@@ -370,25 +284,22 @@ unsafe fn fire(hook: *const Hook) -> Fire {
     if !task.word.wake() {
         return Fire::Nothing;
     }
-    let next = own().1.lock_inside().push(task);
+    let next = CREW.lock_inside().push(task);
     next.map_or(Fire::Nothing, Waiter::ready_from_timer)
 }
 
-/// A goroutine of the crew of that number.
-fn work(index: usize) {
-    let (mut came, mut spent) = (true, None);
+/// A goroutine of the crew.
+fn work() {
+    let mut came = true;
     loop {
-        let mut before = nanotime();
-        let end = before + TURN;
-        while let Some(task) = take(index, std::mem::take(&mut came), spent.take()) {
+        let end = nanotime() + TURN;
+        while let Some(task) = take(std::mem::take(&mut came)) {
             poll(task);
-            let now = nanotime();
-            spent = Some(now - std::mem::replace(&mut before, now));
-            if now >= end || is_bound() {
+            if nanotime() >= end || is_bound() {
                 break;
             }
         }
-        came = match rest(index) {
+        came = match rest() {
             Rest::Over => true,
             Rest::None => false,
             Rest::ForEver => return,
@@ -401,36 +312,26 @@ fn is_bound() -> bool {
     section::current().is_some_and(|g| g.lock_count.get() != 0)
 }
 
-/// The next task. Somebody else comes, if need be. `came`: the caller was the one to come. `spent`: how long its last poll took.
-fn take(index: usize, came: bool, spent: Option<u64>) -> Option<&'static Task> {
+/// The next task. Somebody else comes, if need be. `came`: the caller was the one to come.
+fn take(came: bool) -> Option<&'static Task> {
     let inside = section::enter()?;
-    let mut crew = CREWS[index].lock_inside();
+    let mut crew = CREW.lock_inside();
     if came {
         crew.coming = false;
     }
-    if let Some(spent) = spent {
-        crew.follow(spent);
-    }
     let task = crew.pop()?;
     let next = crew.next();
-    let helps = crew.is_worth_help();
     drop(crew);
-    let progress = &inside.p().progress;
-    progress.store(progress.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     match next {
         Some(Next::Idle(waiter)) => {
             let list = GList::new();
             waiter.goroutine().filter(|g| g.park.notify()).into_iter().for_each(|g| list.push_back(g));
-            if helps {
-                wake::make_all_runnable_on(inside.p(), &list);
-            } else {
-                wake::keep_all_on(inside.p(), &list);
-            }
+            wake::make_all_runnable_on(inside.p(), &list);
         }
         Some(Next::New) => {
             drop(inside);
             // Without memory it goes on alone: see above.
-            let _only_slower = start(index);
+            let _only_slower = start();
         }
         None => {}
     }
@@ -447,9 +348,9 @@ enum Rest {
     ForEver,
 }
 
-fn rest(index: usize) -> Rest {
+fn rest() -> Rest {
     let visit = Inside::enter();
-    let mut crew = CREWS[index].lock_inside();
+    let mut crew = CREW.lock_inside();
     if !crew.first.is_null() && !crew.coming {
         // There was no memory for another one.
         drop((crew, visit));
@@ -464,7 +365,7 @@ fn rest(index: usize) -> Rest {
     crew.idle = &raw const own;
     crew.idle_count += 1;
     drop(crew);
-    visit.park(WaitReason::Crew, ptr::from_ref(&CREWS) as usize);
+    visit.park(WaitReason::Crew, ptr::from_ref(&CREW) as usize);
     Rest::Over
 }
 
@@ -487,10 +388,10 @@ fn poll(task: &'static Task) {
         let future = place.take();
         end_alone(|| drop(future));
         task.word.end();
-        let mut slots = SLOTS.lock();
-        slots.in_use -= 1;
-        task.next.set(slots.free);
-        slots.free = task;
+        let mut crew = CREW.lock();
+        crew.tasks -= 1;
+        task.next.set(crew.free);
+        crew.free = task;
     } else if task.word.pause() {
         queue(task);
     }

@@ -80,15 +80,6 @@ impl Gate {
         }
     }
 
-    /// See [`Registration::settle`].
-    #[cfg(feature = "hyper")]
-    #[inline]
-    pub(super) fn settle(&self) {
-        if let Some(registration) = &self.registration {
-            registration.settle(self.fd);
-        }
-    }
-
     /// For a duplicate.
     pub(super) fn share(&self) -> Shared {
         self.wishes().clone().into()

@@ -40,7 +40,6 @@ impl<T: AsFd> Io<T> {
     ) -> Poll<io::Result<usize>> {
         let mut observed = None;
         let gate = self.gate();
-        gate.settle();
         let result = gate.poll(polls, Direction::Read, context, true, || {
             observed = gate.registration.as_ref().map(|registration| registration.observe(Direction::Read));
             attempt(self.inner())

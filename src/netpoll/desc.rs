@@ -25,9 +25,6 @@ pub(crate) struct PollDesc {
     write: PollWord,
     index: u32,
     seq: AtomicU32,
-    /// The number of its watch, or that it is being moved; and how often it was used (`home.rs`).
-    pub(super) watch: AtomicU32,
-    pub(super) uses: AtomicU32,
     /// The next free one plus one, or 0. Guarded by the lock of `FREE`.
     next_free: Cell<u32>,
 }
@@ -41,17 +38,6 @@ impl PollDesc {
             Direction::Read => &self.read,
             Direction::Write => &self.write,
         }
-    }
-
-    /// The number of the watch that it is in.
-    pub(super) fn watch(&self) -> usize {
-        self.watch.load(Ordering::Relaxed) as usize
-    }
-
-    /// It is in this one now.
-    pub(super) fn set_watch(&self, index: usize) {
-        // Release: whoever moves it next comes after what was done here.
-        self.watch.store(index as u32, Ordering::Release);
     }
 
     /// What its events carry.
@@ -139,7 +125,6 @@ fn install_chunk(chunk: usize) -> io::Result<()> {
 pub(super) fn free(desc: &'static PollDesc) {
     // Release: who sees the old number sees the old use; see `of_event`.
     desc.seq.fetch_add(1, Ordering::Release);
-    desc.uses.store(0, Ordering::Relaxed);
     desc.read.reset();
     desc.write.reset();
     let mut free = FREE.lock();

@@ -3,32 +3,29 @@
 //!
 //! - N1. A descriptor is registered once, for both directions, edge-triggered. An edge is a hint: whoever is woken
 //!   tries its I/O and waits again if that would block.
-//! - N2. While a descriptor is registered, some M blocks in its watch, or some P is not idle (and its M polls before
-//!   it stops, or sysmon does): `watch.rs`.
-//! - N3. In each watch only the waits of one M block; any thread may poll without blocking.
+//! - N2. While a descriptor is registered, some M blocks in the poller, or some P is not idle (and its M polls before
+//!   it stops, or sysmon does).
+//! - N3. Only the waits of one M block; any thread may poll without blocking.
 
 mod desc;
-#[cfg(feature = "hyper")]
-mod home;
-pub(crate) mod watch;
 mod word;
 #[cfg(test)]
 mod word_tests;
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 use std::ptr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 pub(crate) use self::desc::Direction;
 use self::desc::PollDesc;
-pub(crate) use self::watch::Watch;
 pub(crate) use self::word::Observed;
 use crate::sched::glist::GList;
+use crate::sched::note::Note;
 use crate::sched::reason::WaitReason;
 use crate::sched::waiter::{self, Waiter};
 use crate::sched::{boot, park, poller, section};
@@ -38,27 +35,71 @@ use crate::timer::{Fire, NEVER, Timer};
 
 /// So many events are taken at once.
 const BATCH: usize = 256;
+/// The data of the eventfd's events.
+const INTERRUPT: u64 = u64::MAX;
 
+/// The epoll instance and the eventfd, or -1 as long as there are none.
+static EPOLL: AtomicI32 = AtomicI32::new(-1);
+static EVENTFD: AtomicI32 = AtomicI32::new(-1);
+/// Takes the place of the eventfd when the process had no descriptor left for it.
+static NOTE: Note = Note::new();
+/// An interruption is under way that no poller has seen yet.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Descriptors that are registered now.
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
 /// Counts polls. The number of a poll tells its edges from earlier ones.
 static POLLS: CachePadded<AtomicUsize> = CachePadded::new(AtomicUsize::new(0));
 
-/// At start-up, with GOMAXPROCS. Creates the first epoll instance, so that a later lack of descriptors does not matter; each
-/// registration tries again in case that failed.
-pub(crate) fn init(procs: usize) {
-    watch::init(procs);
-    let _later = watch::at(0).open();
+/// When the last one was.
+static LAST_POLL: AtomicU64 = AtomicU64::new(0);
+
+/// Creates the epoll instance unless it exists. At start-up, so that a later lack of descriptors does not matter, and
+/// again for each registration in case it failed then.
+pub(crate) fn init() -> io::Result<i32> {
+    let existing = EPOLL.load(Ordering::Acquire);
+    if existing >= 0 {
+        return Ok(existing);
+    }
+    let (instance, eventfd) = (epoll::create()?, epoll::create_eventfd()?);
+    epoll::add(instance.as_raw_fd(), eventfd.as_fd(), INTERRUPT)?;
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if EPOLL.load(Ordering::Acquire) < 0 {
+        EVENTFD.store(eventfd.into_raw_fd(), Ordering::Relaxed);
+        // Release: who sees the instance sees the eventfd.
+        EPOLL.store(instance.into_raw_fd(), Ordering::Release);
+        drop(guard);
+        NOTE.set(); // whoever waits there comes here
+    }
+    Ok(EPOLL.load(Ordering::Acquire))
 }
 
 /// Polls: blocks the thread until a descriptor is ready, somebody interrupts, or the time is over; does not block if
 /// the time is 0. Goroutines that became runnable are appended to `ready`; foreign threads are woken. On g0 or a thread
 /// of the runtime's own.
-pub(crate) fn wait(watch: &Watch, timeout_nanos: Option<u64>, ready: &GList) {
-    let mut room = [const { MaybeUninit::uninit() }; BATCH];
-    let events = watch.events(timeout_nanos, &mut room);
+pub(crate) fn wait(timeout_nanos: Option<u64>, ready: &GList) {
+    let instance = EPOLL.load(Ordering::Acquire);
+    if instance < 0 {
+        if timeout_nanos != Some(0) {
+            NOTE.wait_until(timeout_nanos.map(|n| Instant::now() + Duration::from_nanos(n)));
+        }
+        return;
+    }
+    let mut events = [const { MaybeUninit::uninit() }; BATCH];
+    let events = epoll::wait(instance, &mut events, timeout_nanos);
     let version = POLLS.fetch_add(1, Ordering::Relaxed) + 1;
+    LAST_POLL.store(nanotime(), Ordering::Relaxed);
     for event in events {
+        if event.u64 == INTERRUPT {
+            if timeout_nanos == Some(0) {
+                // Not for us: for the M that blocks.
+                epoll::signal_eventfd(EVENTFD.load(Ordering::Relaxed));
+            } else {
+                // A swap, to see what those did who found it set (AcqRel with `interrupt`).
+                INTERRUPTED.swap(false, Ordering::SeqCst);
+            }
+            continue;
+        }
         let Some(desc) = desc::of_event(event.u64) else { continue };
         let (readable, writable) = epoll::directions(event);
         let special = epoll::is_special(event);
@@ -79,6 +120,15 @@ fn notify(desc: &PollDesc, direction: Direction, version: usize, special: bool, 
     }
 }
 
+/// Ends a blocking poll that is under way, or the next one.
+pub(crate) fn interrupt() {
+    if EPOLL.load(Ordering::Acquire) < 0 {
+        NOTE.set();
+    } else if !INTERRUPTED.swap(true, Ordering::SeqCst) {
+        epoll::signal_eventfd(EVENTFD.load(Ordering::Relaxed));
+    }
+}
+
 /// Whether somebody may wait for I/O: a descriptor is registered. Counting those would cost every wait two
 /// contended increments; the descriptors change seldom.
 #[inline]
@@ -92,9 +142,9 @@ pub(crate) fn polls() -> usize {
     POLLS.load(Ordering::Relaxed)
 }
 
-/// When somebody last polled the watch that nobody blocks in and that was polled the longest ago. `None`: there is none.
-pub(crate) fn last_poll_of_unattended() -> Option<u64> {
-    watch::all().filter(|watch| watch.is_unattended()).map(Watch::last_poll).min()
+/// When somebody last asked for I/O, and had an answer.
+pub(crate) fn last_poll() -> u64 {
+    LAST_POLL.load(Ordering::Relaxed)
 }
 
 /// A registered descriptor. Must be [`deregister`](Registration::deregister)ed before the descriptor is closed.
@@ -104,20 +154,20 @@ impl Registration {
     /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file).
     pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
         boot::ensure();
+        let instance = init()?;
         let desc = desc::allocate()?;
         REGISTERED.fetch_add(1, Ordering::SeqCst);
-        if let Err(error) = watch::at(0).add(fd, desc.data()) {
+        if let Err(error) = epoll::add(instance, fd, desc.data()) {
             REGISTERED.fetch_sub(1, Ordering::SeqCst);
             desc::free(desc);
             return Err(error);
         }
-        desc.set_watch(0);
         Ok(Registration(desc))
     }
 
-    /// Undoes `new`.
+    /// Undoes `new`. Explicitly, because the kernel would do it only when the last duplicate of `fd` is closed.
     pub(crate) fn deregister(self, fd: BorrowedFd<'_>) {
-        watch::at(self.0.watch()).remove(fd);
+        let _already_gone = epoll::remove(EPOLL.load(Ordering::Acquire), fd);
         REGISTERED.fetch_sub(1, Ordering::SeqCst);
         desc::free(self.0);
     }

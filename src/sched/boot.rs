@@ -8,7 +8,7 @@ use super::steward::Trace;
 use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, setxid, steward, sysmon};
 use crate::runtime::OnDeadlock;
 use crate::sys::{cpus, env, mem, stderr, thread};
-use crate::{netpoll, stack, tls};
+use crate::{stack, tls};
 
 static STARTED: AtomicBool = AtomicBool::new(false);
 /// The runtime ran in the process from which this one was forked, and its threads are not here.
@@ -106,10 +106,10 @@ fn boot(choices: Choices) -> Result<(), String> {
         cpus::default_procs(&limits)
     };
     near::init();
-    let procs = max_procs.unwrap_or_else(container_limit);
-    procs::start(procs);
+    procs::start(max_procs.unwrap_or_else(container_limit));
     let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
-    netpoll::init(procs);
+    // Out of descriptors, say: then each registration tries again and reports why.
+    let _later = crate::netpoll::init();
     if let Err(error) = thread::start("gort-steward", 128 << 10, move || steward::run(trace)) {
         super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }

@@ -167,14 +167,8 @@ const IO_FIRST_AFTER: u64 = 1_000_000;
 /// their owner's thread, and whoever always finds I/O would let them wait until it goes on (an HTTP server with 64
 /// connections on two busy cores: p99 4.4 → 1.1 ms). And if there is nothing there either, the M asks when it goes to wait.
 fn poll(m: &'static M, p: &'static P) -> Option<&'static G> {
-    if !netpoll::has_waiters() {
-        return None;
-    }
-    let overdue = || {
-        let last = netpoll::last_poll_of_unattended();
-        last.is_some_and(|last| nanotime().saturating_sub(last) >= IO_FIRST_AFTER) && work_anywhere()
-    };
-    let now = global::hogs_len() != 0 || overdue();
+    let overdue = || nanotime().saturating_sub(netpoll::last_poll()) >= IO_FIRST_AFTER && work_anywhere();
+    let now = netpoll::has_waiters() && (global::hogs_len() != 0 || overdue());
     if now && poller::poll(p) { next_local(m) } else { None }
 }
 

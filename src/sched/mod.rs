@@ -19,7 +19,6 @@ pub(crate) mod global;
 pub(crate) mod histogram;
 pub(crate) mod hold;
 mod idle;
-mod keeper;
 pub(crate) mod leak;
 pub(crate) mod lock;
 pub(crate) mod locked;

@@ -42,9 +42,6 @@ pub(crate) struct P {
     pub(crate) brisk: Brisk,
     /// Counts schedule decisions; sysmon compares it to see whether the same slice still runs.
     pub(crate) tick: AtomicU32,
-    /// Counts what one goroutine does on behalf of many (`future/crew.rs`): as long as it changes, those that wait in the
-    /// ring for its sake need no other P.
-    pub(crate) progress: AtomicU32,
     /// How many times in a row runnext won over the ring.
     pub(crate) next_streak: Cell<u32>,
     /// Dead goroutines of the two common sizes, ready for reuse.
@@ -123,7 +120,6 @@ impl P {
             retired: AtomicBool::new(false),
             brisk: Brisk::new(),
             tick: AtomicU32::new(0),
-            progress: AtomicU32::new(0),
             next_streak: Cell::new(0),
             blocks: FreeBlocks::new(),
             dead: [const { UnsafeCell::new(GDeque::new()) }; 2],

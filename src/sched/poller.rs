@@ -1,17 +1,18 @@
-//! The Ms that wait for time and I/O when their Ps have nothing to do, one in each watch. They hold no P while they wait.
+//! The one M that waits for time and I/O when its P has nothing to do. It holds no P while it waits.
 //!
-//! One of them keeps the time (`keeper.rs`): who comes to wait takes that part if nobody has it.
+//! `UNTIL` is the time the waiting M will wake up at by itself: 0 when nobody waits. Who starts an earlier timer
+//! interrupts it. The poller publishes `UNTIL` first and looks at all timers after; who starts a timer publishes
+//! the timer first and looks at `UNTIL` after: so one of them sees the other (all four SeqCst).
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::glist::GList;
-use super::global::{self, PROCS, SLEEP};
-use super::keeper::Keeper;
+use super::global::{self, SLEEP};
 use super::m::M;
 use super::p::{self, P};
 use super::status::Status;
-use super::{find, sysmon, wake};
-use crate::netpoll::{self, Watch, watch};
+use super::{sysmon, wake};
+use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
 
@@ -34,14 +35,15 @@ const HUNDREDS: usize = 256;
 /// that nobody does.
 const FAR: u64 = 20_000_000;
 
-static KEEPER: Keeper = Keeper::new(AtomicU64::new(0), AtomicUsize::new(0));
+static BUSY: AtomicBool = AtomicBool::new(false);
+static UNTIL: AtomicU64 = AtomicU64::new(0);
 /// Which of the shortest waits it is.
 static SHORTEST_NOW: AtomicU64 = AtomicU64::new(SHORTEST);
 
 /// A timer was started that fires at `when`.
 #[inline]
 pub(crate) fn new_deadline(when: u64) {
-    let until = KEEPER.until();
+    let until = UNTIL.load(Ordering::SeqCst);
     if until != 0 && when < until {
         interrupt_before(until);
     }
@@ -51,77 +53,54 @@ pub(crate) fn new_deadline(when: u64) {
 fn interrupt_before(until: u64) {
     // If it wakes up as soon as it would after the interruption, it need not be interrupted.
     if until > nanotime().saturating_add(SHORTEST_NOW.load(Ordering::Relaxed)) {
-        watch::at(KEEPER.place()).interrupt();
+        netpoll::interrupt();
     }
 }
 
-/// Whether an M waits for the timers.
+/// Whether an M waits for the timers. SeqCst: see `new_deadline`.
 pub(crate) fn is_waiting() -> bool {
-    KEEPER.until() != 0
+    UNTIL.load(Ordering::SeqCst) != 0
 }
 
 /// Whether many timers are due and the M that waits will soon serve them together: then others leave them to it. Each that looks
 /// would find a few, and wake one more to look (100,000 sleepers: eight wake-ups of Ms instead of two each time, 5 % of the CPU time).
 ///
-/// Nothing is lost: it looks at the timers when it wakes up. If it finds no idle P then, whoever left them to it has one, and passes by
+/// Nothing is lost: it looks at the timers at `UNTIL`. If it finds no idle P then, whoever left them to it has one, and passes by
 /// `wait` before it stops.
 pub(crate) fn serves_crowd() -> bool {
-    let until = KEEPER.until();
+    let until = UNTIL.load(Ordering::SeqCst);
     until != 0 && SHORTEST_NOW.load(Ordering::Relaxed) != SHORTEST && {
         let now = nanotime();
         (now..=now + SHORTEST_OF_HUNDREDS).contains(&until)
     }
 }
 
-/// For an M without a P: waits for the next timer or for I/O, unless others do so already. May come back with a P.
+/// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with
+/// a P.
 pub(crate) fn wait(m: &'static M) {
-    let Some(watch) = claim() else {
-        // The keeper's deadline may be later than a timer that was moved or that its P left behind.
+    if timer::earliest() == NEVER && !netpoll::has_waiters() {
+        return;
+    }
+    // SeqCst: see `ensure`.
+    if BUSY.swap(true, Ordering::SeqCst) {
+        // Its deadline may be later than a timer that was moved or that its P left behind.
         new_deadline(timer::earliest());
         return;
-    };
-    if SLEEP.idle() >= PROCS.load(Ordering::SeqCst) {
-        // Nobody else may come by.
-        ensure_attended();
     }
-    let ready = GList::new();
-    if KEEPER.begin(watch.index()) {
-        keep_time(watch, &ready);
-    } else {
-        new_deadline(timer::earliest());
-        // Who came for the time's sake only is not needed.
-        if watch.has_descriptors() {
-            netpoll::wait(watch, None, &ready);
-        }
-    }
-    watch.leave();
-    take_p_for(m, &ready, is_waiting() || timer::earliest() > nanotime() + FAR);
-}
-
-/// Where to wait: for descriptors, best for those of this CPU, or just for the time.
-fn claim() -> Option<&'static Watch> {
-    let first = timer::earliest();
-    if first == NEVER && !netpoll::has_waiters() {
-        return None;
-    }
-    watch::all().find(|watch| watch.has_descriptors() && watch.attend()).or_else(|| {
-        let wanted = first != NEVER && !is_waiting();
-        watch::all().find(|watch| wanted && watch.attend())
-    })
-}
-
-/// Waits as the one that keeps the time.
-fn keep_time(watch: &'static Watch, ready: &GList) {
+    UNTIL.store(NEVER, Ordering::SeqCst);
     let first = timer::earliest();
     let now = nanotime();
     let shortest = shortest_wait(p::all, now);
     SHORTEST_NOW.store(shortest, Ordering::Relaxed);
     let until = first.max(now.saturating_add(shortest));
-    KEEPER.will_wake_at(until);
+    UNTIL.store(until, Ordering::SeqCst);
+    let ready = GList::new();
     if first > now {
-        netpoll::wait(watch, (until != NEVER).then(|| until - now), ready);
+        netpoll::wait((until != NEVER).then(|| until - now), &ready);
     }
-    KEEPER.end();
+    UNTIL.store(0, Ordering::SeqCst);
+    BUSY.store(false, Ordering::SeqCst);
+    take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
 }
 
 /// How long to wait at least for the timers of these Ps.
@@ -136,10 +115,14 @@ pub(crate) fn shortest_wait<I: IntoIterator<Item = &'static P>>(ps: impl Fn() ->
     }
 }
 
-/// For an M with a P that has nothing in its queues: takes what is ready by now, but for what other Ms wait for. True: there is
-/// something in the queue.
+/// For an M with a P that has nothing in its queues: takes what is ready by now, unless another M waits for
+/// it. True: there is something in the queue.
 pub(crate) fn poll(p: &'static P) -> bool {
-    let ready = poll_unattended();
+    if !netpoll::has_waiters() || BUSY.load(Ordering::Relaxed) {
+        return false;
+    }
+    let ready = GList::new();
+    netpoll::wait(Some(0), &ready);
     let some = ready.len() != 0;
     wake::make_all_runnable_on(p, &ready);
     some
@@ -147,15 +130,16 @@ pub(crate) fn poll(p: &'static P) -> bool {
 
 /// As [`poll`], by sysmon.
 pub(crate) fn poll_without_p() {
-    make_runnable_anywhere(&poll_unattended());
+    if netpoll::has_waiters() && !BUSY.load(Ordering::Relaxed) {
+        let ready = GList::new();
+        netpoll::wait(Some(0), &ready);
+        make_runnable_anywhere(&ready);
+    }
 }
 
-fn poll_unattended() -> GList {
-    let ready = GList::new();
-    watch::all()
-        .filter(|watch| watch.is_unattended())
-        .for_each(|watch| netpoll::wait(watch, Some(0), &ready));
-    ready
+/// Whether an M waits here, or is about to.
+pub(crate) fn is_busy() -> bool {
+    BUSY.load(Ordering::Relaxed)
 }
 
 /// Puts a list into the global queue.
@@ -167,36 +151,16 @@ pub(crate) fn make_runnable_anywhere(ready: &GList) {
     }
 }
 
-/// A foreign thread is about to wait for I/O, or a P became idle without its M coming by here: if somebody is missing, and no
-/// P is busy (whose M would come before it stops), an M must start to wait.
+/// A foreign thread is about to wait for I/O, or a P became idle without its M coming by here: if nobody polls, and no
+/// P is busy (whose M would before it stops), an M must start to.
 ///
-/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks at who waits,
+/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks at `BUSY`,
 /// the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and stops
 /// spinning before it looks at the registrations and timers in `wait`. All of these are SeqCst, so one of the two sees
-/// the other. If a watch was seen attended, its M polls, or it left and passes by here again before it stops. And an M that came
-/// for one watch sees to it that another one comes for the next, if all Ps are idle (`wait`).
+/// the other. If `BUSY` was seen set, its M polls, or it left and passes by here again before it stops.
 pub(crate) fn ensure() {
-    if timer::earliest() != NEVER && !is_waiting() {
+    if !BUSY.load(Ordering::SeqCst) && (netpoll::has_waiters() || timer::earliest() != NEVER) {
         wake::wake_p();
-    } else {
-        ensure_attended();
-    }
-}
-
-fn ensure_attended() {
-    if watch::all().any(Watch::is_unattended) {
-        wake::wake_p();
-    }
-}
-
-/// There is no thread to be had for what `ensure` or `wake_p` wanted, and an M that waits is nobody's to call: what is ready elsewhere
-/// is heard now, and for work that waits one of those that wait comes back.
-pub(crate) fn make_do() {
-    poll_without_p();
-    if SLEEP.work_waits(find::work_anywhere)
-        && let Some(watch) = watch::all().find(|watch| watch.is_attended())
-    {
-        watch.interrupt();
     }
 }
 

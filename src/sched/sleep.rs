@@ -7,7 +7,7 @@
 //! |            | handed a P to do so, a thread start under way, a waker that is about to hand out a P    |
 //!
 //! The promise: when nobody is inside one of these functions, there is no work in any queue while a P is idle
-//! and nobody spins, but for what a brisk P keeps (`brisk.rs`), or a crew (`wake::keep_all_on`). Four rules keep it (README.md has the argument, `gort-loom` checks it):
+//! and nobody spins, but for what a brisk P keeps (`brisk.rs`). Four rules keep it (README.md has the argument, `gort-loom` checks it):
 //!
 //! - S1. Who made work puts it into a queue first and then asks `should_wake`.
 //! - S2. Who makes a P idle, or stops spinning without having found work, looks at all queues afterwards

@@ -209,7 +209,6 @@ impl Starter {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
             SLEEP.give_back();
-            poller::make_do();
             self.retry = Some(Instant::now() + RETRY);
         }
     }

@@ -3,8 +3,7 @@
 //! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call is under way) and, as
 //! long as nothing needs it, twice as seldom each time; and it sleeps for good when every P has been idle for some looks. While
 //! goroutines wait for a P its pauses are short, and a goroutine that has to wait cuts a longer one short: it tells (`look_soon`)
-//! after it was queued, and sysmon looks at the queues after it has said that its pause will be long, so one sees the other. (What
-//! `wake::keep_all_on` put into a ring does not: it waits for a longer pause at the most.)
+//! after it was queued, and sysmon looks at the queues after it has said that its pause will be long, so one sees the other.
 //! Each look:
 //! - takes the P of a marked blocking call that lasts (`in_syscall`), when somebody needs it (to run, or to wait for I/O), or after 10 ms;
 //! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
@@ -59,8 +58,7 @@ const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
 /// A time slice, and a shorter one when somebody urgent waits.
 const SLICE: u64 = 10 * MILLI;
 const SLICE_URGENT: u64 = MILLI;
-/// If nobody polled some descriptors for so long, who did so last is busy with something that lasts; and then, nobody has time to.
-const UNATTENDED: u64 = 500 * MICRO;
+/// If nobody polled for I/O for so long, nobody has time to.
 const UNPOLLED: u64 = 10 * MILLI;
 /// A timer that is overdue by this much has no P that looks after it.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
@@ -118,8 +116,6 @@ struct Seen {
     syscall_tick: u32,
     /// The tick of the last look, and when that was.
     turns: (u32, u64),
-    /// What the P's `progress` was at the last look.
-    progress: u32,
     /// When this slice or call was first seen.
     since: u64,
     /// When the kernel may be asked again whether the M's thread sleeps.
@@ -148,8 +144,8 @@ struct Sysmon {
     may_be_polite: bool,
     /// It does not interrupt who runs.
     polite: bool,
-    /// The number of polls at the last look.
-    polls: usize,
+    /// The number of polls at an earlier look, and when that was.
+    polls: (usize, u64),
 }
 
 /// The thread.
@@ -166,7 +162,7 @@ pub(crate) fn run() {
         quiet_looks: 0,
         may_be_polite: thread::may_choose_manners(),
         polite: false,
-        polls: 0,
+        polls: (0, 0),
     };
     let mut idle_looks = 0;
     loop {
@@ -211,7 +207,7 @@ fn waiting() -> Waiting {
         urgent,
         any: urgent || global::hogs_len() != 0 || local(),
         unattended,
-        unpolled: unattended && netpoll::last_poll_of_unattended().is_some(),
+        unpolled: unattended && netpoll::has_waiters() && !poller::is_busy(),
     }
 }
 
@@ -310,12 +306,12 @@ impl Sysmon {
     }
 
     fn poll(&mut self, now: u64) {
-        let unpolled = netpoll::last_poll_of_unattended().map_or(0, |last| now.saturating_sub(last));
         let polls = netpoll::polls();
-        let polled = std::mem::replace(&mut self.polls, polls) != polls;
-        if unpolled >= UNPOLLED {
+        if polls != self.polls.0 {
+            self.polls = (polls, now);
+        } else if now - self.polls.1 >= UNPOLLED {
             poller::poll_without_p();
-        } else if unpolled >= UNATTENDED || !polled {
+        } else {
             poller::ensure(); // an idle P's M may poll
         }
     }
@@ -337,10 +333,8 @@ impl Sysmon {
         if retired {
             p.preempt.store(true, Ordering::Relaxed); // the owner may have answered an earlier request just then
         }
-        let progress = p.progress.load(Ordering::Relaxed);
-        let progresses = std::mem::replace(&mut seen.progress, progress) != progress;
-        if local && !retired && !progresses && !p.brisk.keeps(&p.runq) {
-            wake::wake_p(); // who put it there may have seen no idle P (`put_back`), or did not look (`keep_all_on`)
+        if local && !retired && !p.brisk.keeps(&p.runq) {
+            wake::wake_p(); // who put it there may have seen no idle P (`put_back`)
         }
         let needed = local || (waiting.any && waiting.unattended) || retired;
         // A call that blocks must not keep the P from somebody who would poll, either.
@@ -353,7 +347,6 @@ impl Sysmon {
                 tick,
                 syscall_tick,
                 turns: seen.turns,
-                progress: seen.progress,
                 since: now,
                 ask_after: now,
                 sample,

@@ -64,20 +64,16 @@ pub(crate) fn run_on(p: &'static P, g: &'static G) {
 
 /// As [`run_on`], for all of a list, in order, at the end of the ring.
 pub(crate) fn make_all_runnable_on(p: &'static P, list: &GList) {
-    if list.len() != 0 {
-        keep_all_on(p, list);
-        // Between the puts and the look at the idle Ps: see `put_last`.
-        fence(Ordering::SeqCst);
-        wake_p();
-    }
-}
-
-/// As [`make_all_runnable_on`], but wakes nobody: the P's own M will run them before anybody else could. If it does not, because what
-/// it runs takes long, sysmon sees them (`look_at`), as does every M before it stops.
-pub(crate) fn keep_all_on(p: &'static P, list: &GList) {
+    let mut some = false;
     while let Some(g) = list.pop_front() {
         g.set_status(Status::Runnable);
         put_last(p, g);
+        some = true;
+    }
+    if some {
+        // Between the puts and the look at the idle Ps: see `put_last`.
+        fence(Ordering::SeqCst);
+        wake_p();
     }
 }
 

@@ -25,17 +25,6 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Resu
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw mut value) }).map(drop)
 }
 
-/// The CPU on which the last packet for a socket was processed.
-#[cfg(feature = "hyper")]
-pub(crate) fn incoming_cpu(fd: BorrowedFd<'_>) -> Option<usize> {
-    let (mut cpu, mut length) = (-1i32, size_of::<i32>() as libc::socklen_t);
-    let (level, option) = (libc::SOL_SOCKET as usize, libc::SO_INCOMING_CPU as usize);
-    let (fd, value, size) = (fd.as_raw_fd() as usize, &raw mut cpu as usize, &raw mut length as usize);
-    // SAFETY: the kernel writes one int and its length.
-    returned(unsafe { syscall6(libc::SYS_getsockopt, fd, level, option, value, size, 0) }).ok()?;
-    usize::try_from(cpu).ok()
-}
-
 /// Whether a read (or a write) would not block right now.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
     wait_until_ready(fd.as_raw_fd(), write, Duration::ZERO)

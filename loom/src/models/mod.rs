@@ -1,7 +1,6 @@
 //! The models. Each function checks one property and panics when an execution breaks it.
 
 pub mod join;
-pub mod keeper;
 pub mod park;
 pub mod runq;
 pub mod sleep;
