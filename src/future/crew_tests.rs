@@ -59,23 +59,6 @@ fn who_computes_in_a_poll_keeps_nobody_waiting() {
 }
 
 #[test]
-fn the_pace_follows_but_not_at_a_single_step() {
-    let mut crew = Crew::new();
-    (0..100).for_each(|_| crew.follow(5 * MICRO));
-    assert!((4 * MICRO..6 * MICRO).contains(&crew.pace), "{}", crew.pace);
-    crew.length = 20;
-    crew.follow(4000 * MICRO);
-    assert!(!crew.is_worth_help());
-    (0..100).for_each(|_| crew.follow(200 * MICRO));
-    crew.length = 1;
-    assert!(crew.is_worth_help());
-    (0..100).for_each(|_| crew.follow(5 * MICRO));
-    assert!(!crew.is_worth_help());
-    crew.length = 100;
-    assert!(crew.is_worth_help());
-}
-
-#[test]
 fn many_tasks_need_few_goroutines() {
     const TASKS: usize = 2000;
     let group = Arc::new(WaitGroup::new());

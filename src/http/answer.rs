@@ -1,4 +1,4 @@
-//! Writes the answer to a plain request, byte for byte as hyper would.
+//! Formats the answer to a plain request, byte for byte as hyper would.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -8,13 +8,14 @@ use hyper::header::{self, HeaderMap};
 
 use super::{Response, StatusCode, Version};
 
-/// An answer with a longer body is left to hyper, which does not copy it.
+/// The longest body, in bytes, of a plain answer, which copies it behind the head. hyper sends longer bodies
+/// without copying them.
 const SHORT: usize = 8 << 10;
-/// Room for a status line and usual headers.
+/// The number of bytes reserved for the head: enough for a status line and the usual headers.
 const HEAD: usize = 256;
 
-/// The answer as it is to be sent at `now`, if it is plain: of known and short length, and with nothing in it that hyper
-/// has to see to.
+/// Formats the answer as it is sent at `now`, if it is plain: its body is short and in memory, and neither
+/// its status nor its version, headers or extensions need hyper.
 pub(super) fn write(response: &Response, now: Instant) -> Option<Vec<u8>> {
     let body = response.body().in_memory().filter(|body| body.len() <= SHORT)?;
     let (status, headers) = (response.status(), response.headers());
@@ -77,7 +78,7 @@ fn write_number(out: &mut Vec<u8>, mut number: usize) {
     out.extend_from_slice(&digits[first..]);
 }
 
-/// The date's line, and until when it holds.
+/// A formatted `date` header line, and the time until which it is valid.
 struct Date {
     line: Vec<u8>,
     until: Option<Instant>,

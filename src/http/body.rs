@@ -1,7 +1,8 @@
 //! Bodies of requests and responses.
 //!
-//! The body of a request that is long, or of unknown length, comes from hyper while the handler reads it: then the handler
-//! runs in a goroutine of its own, while others go on polling hyper. All other bodies are there as bytes.
+//! If a request's body is long or of unknown length, hyper receives it while the handler reads it. Then the
+//! handler runs in a goroutine of its own, and the goroutines of the crew keep polling hyper. All other
+//! request bodies are in memory before the handler starts.
 
 use std::any::Any;
 use std::fmt;
@@ -16,7 +17,8 @@ use hyper::body::{Buf, Bytes, Frame, Incoming, SizeHint};
 use crate::chan::{Receiver, Sender, bounded};
 use crate::future::{Sleep, block_on, sleep};
 
-/// A body: of a request, to be read; or of a response, made from bytes, a reader, or a function that writes.
+/// The body of a request, which the handler reads, or of a response, made from bytes, from a reader, or from
+/// a function that writes it.
 ///
 /// ```
 /// use gort::http::Body;
@@ -45,26 +47,28 @@ enum Kind {
 
 type WriteFn = Box<dyn FnOnce(&mut BodyWriter) -> io::Result<()> + Send>;
 
-/// A request's body that is still coming.
+/// A request's body that hyper is still receiving.
 pub(super) struct Upload {
     incoming: Incoming,
     rest: Bytes,
-    /// How many more bytes are allowed.
+    /// How many more bytes the server's limit allows.
     left: u64,
-    /// How long to wait for the next bytes, and that wait.
+    /// How long to wait for the next bytes.
     patience: Duration,
+    /// The timer of the current wait.
     timeout: Option<Pin<Box<Sleep>>>,
 }
 
-/// What a function writes, as it comes.
+/// A response's body that a goroutine writes, piece by piece.
 struct Pieces {
     receiver: Receiver<io::Result<Bytes>>,
-    /// What `Read` has not taken yet of the last piece.
+    /// The part of the last piece that `Read` has not consumed yet.
     rest: Bytes,
     waiting: Option<crate::chan::RecvFuture<'static, io::Result<Bytes>>>,
 }
 
-/// So much is read or collected before it is passed on.
+/// The size, in bytes, of the buffer for one read, and the amount that a [`BodyWriter`] collects before it
+/// sends.
 const PIECE: usize = 16 << 10;
 
 impl Body {
@@ -74,21 +78,23 @@ impl Body {
         Body(Kind::Empty)
     }
 
-    /// A response that is read from `reader` as it is sent, by the goroutine that polls the connection.
+    /// A response body that is read from `reader` while it is sent, by the goroutine that polls the
+    /// connection.
     pub fn from_reader(reader: impl Read + Send + 'static) -> Body {
         Body(Kind::Reader(Box::new(reader)))
     }
 
-    /// A response that `write` writes, in a goroutine of its own, as fast as the client takes it. If it fails or panics the
-    /// connection is cut off, so that the client does not take what it has for the whole.
+    /// A response body that `write` writes, in a goroutine of its own, as fast as the client accepts it. If
+    /// `write` fails or panics, the server cuts the connection off, so that the client does not mistake the
+    /// part that it has received for the whole.
     pub fn from_writer(write: impl FnOnce(&mut BodyWriter) -> io::Result<()> + Send + 'static) -> Body {
         Body(Kind::Writer(Some(Box::new(write))))
     }
 
-    /// The whole body in memory.
+    /// Reads the whole body into memory.
     ///
     /// # Errors
-    /// Those of reading it.
+    /// If reading the body fails.
     pub fn into_bytes(mut self) -> io::Result<Bytes> {
         match self.0 {
             Kind::Empty => Ok(Bytes::new()),
@@ -101,7 +107,7 @@ impl Body {
         }
     }
 
-    /// The body, if all of it is there.
+    /// The body, if all of it is in memory.
     pub(super) fn in_memory(&self) -> Option<&[u8]> {
         match &self.0 {
             Kind::Empty => Some(&[]),
@@ -110,12 +116,13 @@ impl Body {
         }
     }
 
-    /// A response to a request whose body is still coming may be read from that, which only works while the connection is
-    /// polled: not by the goroutine that polls it.
+    /// Moves the reading of a `Reader` body to a goroutine of its own. The handler of a request whose body is
+    /// still being received may return a reader of that very body. Such a read makes progress only while the
+    /// connection is polled, so the goroutine that polls the connection must not block in it.
     pub(super) fn read_elsewhere(self) -> Body {
         match self.0 {
             Kind::Reader(mut reader) => Body::from_writer(move |out| {
-                // As where the connection is polled: what a read gives is sent at once.
+                // Sends the result of each read at once, like `poll_frame` does.
                 while let piece @ [_, ..] = &*read_piece(&mut reader)? {
                     out.write_all(piece)?;
                     out.flush()?;
@@ -126,7 +133,8 @@ impl Body {
         }
     }
 
-    /// Starts what writes the body.
+    /// The pieces of a body that a function writes. The first call starts the goroutine that runs the
+    /// function.
     fn pieces(&mut self) -> Option<&mut Pieces> {
         if let Kind::Writer(write) = &mut self.0 {
             let write = write.take()?;
@@ -156,7 +164,7 @@ impl Upload {
             match frame {
                 None => return Poll::Ready(Ok(None)),
                 Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
-                // Trailers are of no use here.
+                // Trailers are ignored: `Read` has no place for them.
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) if !data.is_empty() => {
                         let left = self.left.checked_sub(data.len() as u64).ok_or_else(too_large);
@@ -174,7 +182,7 @@ impl Upload {
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the body comes too slowly")))
     }
 
-    /// The next bytes; none at the end.
+    /// Waits for the next bytes. They are empty at the end of the body.
     fn next(&mut self) -> io::Result<&mut Bytes> {
         if self.rest.is_empty() {
             self.rest = block_on(poll_fn(|context| self.poll(context)))?.unwrap_or_default();
@@ -215,7 +223,7 @@ impl Read for Body {
     }
 }
 
-/// What one read gives; nothing at the end.
+/// The result of one read; empty at the end.
 fn read_piece(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut buf = vec![0; PIECE];
     loop {
@@ -229,7 +237,8 @@ fn read_piece(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// For hyper, as the body of a response: polled with the connection, by a goroutine, which may block.
+/// hyper's view of a response body. A goroutine polls it together with the connection, so `poll_frame` may
+/// block.
 impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = io::Error;
@@ -279,7 +288,8 @@ impl Pieces {
         }
         let receiver = &self.receiver;
         let waiting = self.waiting.get_or_insert_with(|| {
-            // SAFETY: the future is dropped before the receiver, which does not move: it is in a box of its own.
+            // SAFETY: the receiver does not move, because `Pieces` is always boxed, and `drop` below drops
+            // the future before the receiver.
             unsafe { std::mem::transmute(receiver.recv_async()) }
         });
         let piece = ready!(Pin::new(waiting).poll(context));
@@ -294,8 +304,8 @@ impl Drop for Pieces {
     }
 }
 
-/// Where [`Body::from_writer`]'s function writes to. What it writes is collected to pieces of 16 kB; `flush` sends what
-/// there is at once.
+/// The writer that [`Body::from_writer`] passes to its function. It collects what the function writes into
+/// pieces of 16 kB; `flush` sends the current piece at once.
 pub struct BodyWriter {
     sender: Sender<io::Result<Bytes>>,
     collected: Vec<u8>,

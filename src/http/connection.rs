@@ -1,14 +1,14 @@
-//! A connection of which hyper's state machine is needed (see `plain.rs`), polled by a goroutine of the crew, which also calls
-//! the handler.
+//! A connection that needs hyper's state machine (`plain.rs` says when). A goroutine of the crew polls it and
+//! also calls the handler.
 //!
-//! The handler is called inside the poll whenever it cannot need the connection meanwhile: when the request has no body, or
-//! one that is short enough to be collected before. A long body has to be received while the handler reads it: then the
-//! handler gets a goroutine.
+//! The handler runs inside the poll whenever it cannot need the connection in the meantime: when the request
+//! has no body, or one so short that the connection collects it first. A long body must be received while the
+//! handler reads it; then the handler runs in a goroutine of its own.
 //!
-//! Timeouts need no timer for each request: the connection notes when it began to wait for what, and one timer, set for
-//! the earliest time at which that may be too long, makes it look.
+//! Timeouts do not need a timer per request. The connection records what it waits for and since when. One
+//! timer, set to the earliest time at which a wait may exceed its limit, makes the connection check.
 //!
-//! A connection whose client has been quiet for a while becomes a plain one again: nothing is kept for it but the socket.
+//! A connection whose client has been quiet for a while becomes a plain one again: only its socket is kept.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -36,30 +36,35 @@ use crate::hyper::Stream;
 use crate::net::TcpStream;
 use crate::time::clock;
 
-/// A body of this length at most is collected before the handler is called.
+/// The longest body, in bytes, that the connection collects before it calls the handler.
 const SHORT: u64 = 64 << 10;
 
 /// What the connection waits for, and since when.
 struct State {
-    /// Requests that are being answered: 0 or 1, but a response's end may come after the next one's begin.
+    /// The number of requests being answered. Usually 0 or 1; it is 2 when the next request begins before
+    /// hyper drops the body of the last response.
     busy: Cell<u32>,
-    /// When the last one was answered; set after the poll that did it, for which one look at the clock has to do.
+    /// When the last request was answered. Set after the poll that answered it, so that one reading of the
+    /// clock per poll is enough.
     idle_since: Cell<Instant>,
+    /// A request was answered during the current poll.
     answered: Cell<bool>,
-    /// When the client stopped taking what we write.
+    /// When the client stopped accepting what the server writes.
     blocked_since: Cell<Option<Instant>>,
-    /// The last request was read to its end, and nothing since: hyper holds nothing that the next one needs.
+    /// The last request was read to its end, and nothing has been read since. Then hyper's state holds
+    /// nothing that the next request needs.
     between_requests: Cell<bool>,
-    /// Of the first request.
+    /// The answer to the first request, if the handler was called before hyper took over.
     answer: Cell<Option<Response>>,
 }
 
-// SAFETY: all that knows it (the transport, the service, responses' bodies) is part of the connection, which is polled by
-// one at a time.
+// SAFETY: the transport, the service and the bodies of responses share the state. All of them are part of one
+// connection, and only one goroutine at a time polls a connection.
 unsafe impl Sync for State {}
 
 impl State {
-    /// When the wait will have been too long, and no moment earlier.
+    /// The exact time at which the current wait for the client exceeds its limit. `None` if the connection
+    /// does not wait for its client.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
         match self.blocked_since.get() {
             Some(since) => since.checked_add(limits.write_timeout),
@@ -68,7 +73,7 @@ impl State {
         }
     }
 
-    /// Since when nothing has been under way, if so.
+    /// Since when the connection has been idle between two requests. `None` if something is in progress.
     fn may_sleep(&self) -> Option<Instant> {
         let nothing =
             self.busy.get() == 0 && self.blocked_since.get().is_none() && self.between_requests.get();
@@ -76,22 +81,23 @@ impl State {
     }
 }
 
-/// So long after its last answer a connection becomes a plain one. What it has until then, buffers of 16 kB, is soon used for
-/// others; and to begin anew costs some microseconds.
+/// A connection becomes a plain one this long after its last answer. Its buffers of 16 kB then soon serve
+/// other connections. Starting hyper again costs some microseconds.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// What hyper begins with.
+/// What a plain connection hands to hyper.
 pub(super) struct Start {
     pub(super) stream: Stream<TcpStream>,
     /// When the last request was answered, or the connection began.
     pub(super) since: Instant,
-    /// What has been read of the next request, or more.
+    /// The bytes that were read and not yet processed: a part of the next request, all of it, or more.
     pub(super) unread: Bytes,
-    /// The answer to that request, if the handler has been asked already.
+    /// The answer to that request, if the handler has already been called.
     pub(super) answer: Option<Response>,
 }
 
-/// Serves a connection to its end, or until its client is quiet: then it comes back.
+/// Serves a connection until it ends (`None`), or until its client goes quiet: then returns it as a plain
+/// one.
 pub(super) async fn run<H: Handler>(
     start: Start,
     handler: &Arc<H>,
@@ -116,7 +122,8 @@ pub(super) async fn run<H: Handler>(
     }
 }
 
-/// As [`run`], but what was read of the next request comes back, too.
+/// Serves a connection with one hyper state machine. Returns `None` when the connection ends. When its client
+/// goes quiet, returns the transport, including what hyper has read of the next request.
 async fn serve<H: Handler>(
     transport: Transport,
     handler: &Arc<H>,
@@ -136,8 +143,8 @@ async fn serve<H: Handler>(
         .keep_alive(limits.keep_alive)
         .max_buf_size(limits.max_head)
         .header_read_timeout(None)
-        // Else hyper looks whether the client has gone before it calls the handler: that costs a buffer, and nobody
-        // would stop.
+        // Otherwise hyper checks whether the client has disconnected before it calls the handler. The check
+        // costs a buffer, and its result would not stop the handler.
         .half_close(true)
         .serve_connection(transport, service);
     let (mut closing, mut ends_at) = (false, None);
@@ -146,7 +153,8 @@ async fn serve<H: Handler>(
     let mut alarm = Alarm::new(alarm);
     let mut first = true;
     let sleeps = poll_fn(|context| {
-        // hyper takes a connection of which it has read nothing for idle, and would close it.
+        // A shutdown must not come before the first poll: hyper considers a connection from which it has read
+        // nothing idle, and would close it.
         if std::mem::take(&mut first) && Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(false);
         }
@@ -156,7 +164,8 @@ async fn serve<H: Handler>(
             ends_at = clock::now().checked_add(limits.shutdown_timeout);
         }
         if Pin::new(&mut connection).poll(context).is_ready() {
-            // Errors are the client's affair: it broke off, or did not speak HTTP and was told so.
+            // Errors are ignored: either the client disconnected, or it did not speak HTTP and hyper told it
+            // so.
             return Poll::Ready(false);
         }
         let mut now = clock::now();
@@ -184,10 +193,11 @@ async fn serve<H: Handler>(
         return None;
     }
     let parts = connection.into_parts();
-    // A copy: an empty rest would keep the whole buffer.
+    // Copied, because even an empty slice of `read_buf` keeps hyper's whole buffer alive.
     Some(Transport { unread: Bytes::copy_from_slice(&parts.read_buf), ..parts.io })
 }
 
+/// Answers one request: with the answer that `plain.rs` has already got, or by a call of the handler.
 async fn answer<H: Handler>(
     handler: Arc<H>,
     limits: &Limits,
@@ -244,7 +254,7 @@ async fn collect(mut upload: Upload) -> io::Result<Bytes> {
     Ok(all.into())
 }
 
-/// A request is being answered.
+/// Counts a request as being answered, until it is dropped.
 struct Busy(Arc<State>);
 
 impl Busy {
@@ -261,7 +271,7 @@ impl Drop for Busy {
     }
 }
 
-/// A response's body, which ends the answer when hyper has taken all of it.
+/// A response's body. hyper drops it after it has taken all of it, which marks the request as answered.
 struct Sent {
     body: Body,
     _busy: Busy,
@@ -287,15 +297,16 @@ impl hyper::body::Body for Sent {
     }
 }
 
-/// The stream, with an eye on clients that do not read.
+/// The stream, which also records since when a client has not read.
 struct Transport {
     stream: Stream<TcpStream>,
-    /// What was read of it before hyper had it.
+    /// The bytes that were read from the stream before hyper got it.
     unread: Bytes,
     state: Arc<State>,
 }
 
 impl Transport {
+    /// Records whether a write was accepted or blocked.
     fn note<T>(&self, poll: Poll<T>) -> Poll<T> {
         let state = &self.state;
         match poll {

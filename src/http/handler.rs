@@ -1,10 +1,11 @@
-//! What answers requests.
+//! Request handlers ([`Handler`]) and what they may return ([`IntoResponse`]).
 
 use std::io::{self, Write};
 
 use super::{Body, Bytes, Request, Response, StatusCode};
 
-/// Answers requests. Functions and closures from [`Request`] to something that [is a response](IntoResponse) do.
+/// Answers requests. Every function or closure that takes a [`Request`] and returns something that
+/// [converts to a response](IntoResponse) is a handler.
 ///
 /// ```
 /// use gort::http::{Handler, Request, Response, StatusCode};
@@ -18,7 +19,7 @@ use super::{Body, Bytes, Request, Response, StatusCode};
 /// assert_eq!(answer.status(), StatusCode::OK);
 /// ```
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request. It may block; if it panics, the answer is 500.
+    /// Answers one request. The handler may block. If it panics, the client gets a 500.
     fn handle(&self, request: Request) -> Response;
 }
 
@@ -32,15 +33,16 @@ where
     }
 }
 
-/// What a handler may return: a [`Response`], text or bytes (200), a [`StatusCode`], a pair of status and text, or a `Result` of
-/// such. An [`io::Error`] is a 500 that does not tell what it was; it is printed to standard error.
+/// What a handler may return: a [`Response`], text or bytes (200), a [`StatusCode`], a pair of status and
+/// body, or a `Result` of two of these. An [`io::Error`] becomes a 500 that does not reveal the error to the
+/// client; the error is printed to standard error.
 ///
 /// ```
 /// use gort::http::{IntoResponse, StatusCode};
 /// assert_eq!((StatusCode::CREATED, "done").into_response().status(), 201);
 /// ```
 pub trait IntoResponse {
-    /// The response.
+    /// Converts `self` to a response.
     fn into_response(self) -> Response;
 }
 

@@ -1,7 +1,8 @@
-//! Reads the head of a plain request.
+//! Parses the head of a plain request.
 //!
-//! Plain is what asks for nothing but an answer: a GET over HTTP/1.1 for a path, without a body, without a wish about the
-//! connection. All else, and all that is not quite right, is left to hyper, which answers for both.
+//! A request is plain if it is a GET over HTTP/1.1 for a path, has no body, and asks for nothing special
+//! about the connection (see [`is_plain`]). All other requests go to hyper, and so does everything that is
+//! malformed: hyper alone decides how to reject it.
 
 use std::mem::MaybeUninit;
 
@@ -11,10 +12,11 @@ use hyper::http::uri::Uri;
 
 use super::{Body, Request};
 
-/// With more headers than these, hyper reads it.
+/// The largest number of headers of a plain request. Their array is on the stack; hyper parses requests with
+/// more.
 const HEADERS: usize = 32;
 
-/// The request that `bytes` are, if they are just that: one plain request, to its end.
+/// Parses `bytes` if they are exactly one complete plain request.
 pub(super) fn read(bytes: &Bytes) -> Option<Request> {
     if !bytes.starts_with(b"GET /") || !bytes.ends_with(b"\r\n\r\n") {
         return None;
@@ -31,7 +33,7 @@ pub(super) fn read(bytes: &Bytes) -> Option<Request> {
     Some(request)
 }
 
-/// `None`: some of them are more than a plain request has.
+/// Collects the headers. Returns `None` if one of them is not allowed in a plain request.
 fn headers(bytes: &Bytes, parsed: &[httparse::Header<'_>]) -> Option<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(parsed.len());
     for header in parsed {
@@ -44,6 +46,8 @@ fn headers(bytes: &Bytes, parsed: &[httparse::Header<'_>]) -> Option<HeaderMap> 
     Some(headers)
 }
 
+/// Whether a plain request may have this header: none that announces a body, an upgrade or trailers, or that
+/// asks to close the connection.
 fn is_plain(name: &HeaderName, value: &[u8]) -> bool {
     match *name {
         header::CONTENT_LENGTH

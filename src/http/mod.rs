@@ -1,15 +1,17 @@
 //! An HTTP/1 server for plain, blocking handlers (feature `http`), over hyper.
 //!
-//! A request is answered by a goroutine, which polls the connection and calls the handler itself: there is no hand-over
-//! between the two, and a handler that blocks keeps only its own connection waiting. Plain requests, as most are, are answered
-//! without hyper's state machine, in the same words. Bodies are read and written with
-//! [`Read`](std::io::Read) and [`Write`](std::io::Write). A connection that waits for its client needs no goroutine and no
-//! buffers: thousands of idle ones cost little more than their sockets. The goroutines are as few as are at work at a time,
-//! and take the next request of any connection, as the threads of a pool would: a handler's thread-locals may have been
-//! used for others before.
+//! The goroutine that polls a connection also calls the handler. There is no hand-over between two
+//! goroutines, and a handler that blocks delays only its own connection. Most requests are plain ones: the
+//! server answers them without hyper's state machine, with the same bytes that hyper would send. Handlers
+//! read and write bodies with [`Read`](std::io::Read) and [`Write`](std::io::Write).
 //!
-//! A client that ends its side of the connection after a request is answered. One that has gone altogether is noticed when
-//! something is written to it, or when the answer is complete.
+//! A connection that waits for its client needs neither a goroutine nor buffers: thousands of idle
+//! connections cost little more than their sockets. The server uses only as many goroutines as are busy at a
+//! time. Each of them serves the next request of any connection, like a thread of a pool, so a handler may
+//! find thread-locals that another request has already used.
+//!
+//! A client that shuts down its sending side after a request still gets the answer. The server notices that a
+//! client has disconnected altogether when it writes to it, or when the answer is complete.
 //!
 //! ```
 //! use gort::http::{Request, Server};
@@ -59,14 +61,14 @@ pub type Request = hyper::Request<Body>;
 /// A response.
 pub type Response = hyper::Response<Body>;
 
-/// Serves HTTP at `address` with the defaults of [`Server`]. Returns only if the address cannot be used.
+/// Serves HTTP at `address` with the default limits of [`Server`]. Returns only with an error.
 ///
 /// ```no_run
 /// gort::http::serve("0.0.0.0:8080", |_request: gort::http::Request| "hello\n").unwrap();
 /// ```
 ///
 /// # Errors
-/// If the address cannot be bound to.
+/// If the listener cannot be bound to `address`, or fails later.
 pub fn serve(address: impl ToSocketAddrs, handler: impl Handler) -> io::Result<()> {
     Server::new().serve(address, handler)
 }

@@ -1,4 +1,4 @@
-//! How long a connection waits: the limits, the end of the server, and the timer for both.
+//! How long a connection waits: the limits of the server, its shutdown signal, and one timer per connection.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::future::Sleep;
 use crate::time::clock;
 
-/// What a client may do.
+/// The limits of a [`Server`](super::Server), which documents each of them.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) max_head: usize,
@@ -22,7 +22,7 @@ pub(super) struct Limits {
     pub(super) shutdown_timeout: Duration,
 }
 
-/// The end of the server, as a connection hears of it.
+/// A connection's view of the server's shutdown.
 pub(super) struct Ending<'a> {
     ctx: &'a Context,
     told: RecvFuture<'a, ()>,
@@ -34,18 +34,19 @@ impl Ending<'_> {
         Ending { ctx, told: ctx.done().recv_async(), listens: false }
     }
 
-    /// Whether it has come. If not, the connection will be polled then: always with the same waker.
+    /// Whether the server shuts down. If not yet, the context wakes the connection when it does. All calls
+    /// must come with the same waker, because only the first one registers it.
     pub(super) fn poll(&mut self, context: &mut TaskContext<'_>) -> bool {
         if self.listens && self.ctx.err().is_none() {
-            return false; // without a look at memory that is in nobody's cache
+            return false; // does not touch the receive future's memory, which is rarely in the cache
         }
         self.listens = true;
         Pin::new(&mut self.told).poll(context).is_ready()
     }
 }
 
-/// One timer for all that a connection waits for. It is not set anew for each request: it is left where it is as long as it
-/// comes early enough, and then the connection looks what it is to wait for by now.
+/// One timer for all deadlines of a connection. It is not reset for each request: as long as it fires early
+/// enough, it stays as it is. When it fires, the connection computes its current deadline and sets it again.
 pub(super) struct Alarm<'a> {
     sleep: Pin<&'a mut Sleep>,
     at: Option<Instant>,
@@ -56,7 +57,8 @@ impl Alarm<'_> {
         Alarm { sleep, at: None }
     }
 
-    /// Sees to it that the connection is polled at `next` or earlier. False: that time has come meanwhile.
+    /// Makes the timer wake the connection at `next` or earlier. Returns false if `next` has passed in the
+    /// meantime.
     pub(super) fn covers(&mut self, next: Instant, now: Instant, context: &mut TaskContext<'_>) -> bool {
         if self.at.is_some_and(|at| at <= next && at > now) {
             return true;
@@ -70,7 +72,7 @@ impl Alarm<'_> {
         false
     }
 
-    /// Waits until `over`, if that is ever.
+    /// Waits until `over`; `None` means forever.
     pub(super) fn poll(
         &mut self,
         over: Option<Instant>,

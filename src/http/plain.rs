@@ -1,10 +1,14 @@
-//! A connection whose client asks for nothing but answers: most, most of the time.
+//! A connection that serves plain requests without hyper's state machine. Most connections are plain most of
+//! the time.
 //!
-//! Its requests are read and answered here, in one poll each, without hyper's state machine: nothing is kept for the connection
-//! between them but the socket and this small task, so thousands of them find room in the CPU's cache, and idle ones cost
-//! next to nothing. The request is read to the goroutine's stack. Whatever is not plain (`head.rs`, `answer.rs`), or does not
-//! come in one piece, goes to hyper with all that was read, and with the answer if the handler was asked already
-//! (`connection.rs`); and the connection comes back from there when its client has been quiet for a while.
+//! Each request is read and answered in one poll; it is read to the stack of the goroutine that polls.
+//! Between two requests the connection consists of the socket and one small future. So thousands of
+//! connections fit into the CPU's cache, and idle ones cost next to nothing.
+//!
+//! A request or an answer that is not plain (`head.rs` and `answer.rs` say what is), or a request that does
+//! not arrive in one piece, goes to hyper (`connection.rs`). Hyper gets everything that was read, and the
+//! answer if the handler has already been called. The connection comes back when its client has been quiet
+//! for a while.
 
 use std::future::poll_fn;
 use std::io;
@@ -26,21 +30,22 @@ use crate::hyper::Stream;
 use crate::net::TcpStream;
 use crate::time::clock;
 
-/// So much is read at once. What does not end there is left to hyper.
+/// The size, in bytes, of the buffer on the stack for one request. Larger requests go to hyper.
 const ROOM: usize = 4 << 10;
 
-/// After so many answers in one poll others have their turn.
+/// The number of answers in one poll after which the connection yields to others.
 const IN_A_ROW: u32 = 8;
 
+/// A connection between two plain requests.
 pub(super) struct Plain {
     stream: Stream<TcpStream>,
     /// When the last request was answered, or the connection began.
     since: Instant,
-    /// How many were answered since there was last nothing to read.
+    /// The number of requests received since the socket was last empty, or since the connection last yielded.
     in_a_row: u32,
 }
 
-/// What hyper has to see to: what was read, and the answer, if there is one.
+/// What hyper has to process: the bytes that were read, and the answer if there is one already.
 type NotPlain = (Bytes, Option<Response>);
 
 impl Plain {
@@ -50,12 +55,12 @@ impl Plain {
         Plain { stream: Stream::new(stream), since: clock::now(), in_a_row: 0 }
     }
 
-    /// One that hyper has had, which waits for it no longer.
+    /// A connection that comes back from hyper. `into_inner` withdraws the waits that hyper has registered.
     pub(super) fn anew(stream: Stream<TcpStream>, since: Instant) -> Plain {
         Plain { stream: Stream::new(stream.into_inner()), since, in_a_row: 0 }
     }
 
-    /// Serves it to its end, or until something comes that is not plain.
+    /// Serves the connection until it ends (`None`), or until it needs hyper.
     pub(super) async fn serve<H: Handler>(
         mut self,
         handler: &H,
@@ -77,7 +82,7 @@ impl Plain {
         Some(Start { stream, since: self.since, unread, answer })
     }
 
-    /// The answer to a plain request, to be sent.
+    /// The formatted answer to a plain request.
     fn answer<H: Handler>(
         &mut self,
         bytes: Bytes,
@@ -91,8 +96,8 @@ impl Plain {
         answer::write(&answer, self.since).ok_or_else(|| Box::new((bytes, Some(answer))))
     }
 
-    /// What comes next. `None`: the connection is over, because its client's time is, or the client has gone, or the server
-    /// ends.
+    /// Waits for the next request. `None` ends the connection: its client took too long or has disconnected,
+    /// or the server shuts down.
     fn poll_receive(
         &mut self,
         context: &mut TaskContext<'_>,
@@ -115,26 +120,26 @@ impl Plain {
             self.in_a_row += 1;
             return Poll::Ready(Some(bytes));
         }
-        // Right after an answer the time is known.
+        // Right after an answer, `since` is the current time.
         let now = if self.in_a_row == 0 { clock::now() } else { self.since };
         self.in_a_row = 0;
         alarm.poll(self.since.checked_add(limits.head_timeout), now, context).map(|()| None)
     }
 
-    /// What there is to read; nothing at the end.
+    /// Reads what the socket has; empty at the end of the stream.
     fn poll_bytes(&mut self, context: &mut TaskContext<'_>) -> Poll<io::Result<Bytes>> {
         let mut room = [const { MaybeUninit::uninit() }; ROOM];
         let bytes = ready!(self.stream.poll_receive(context, &mut room))?;
         Poll::Ready(Ok(Bytes::copy_from_slice(bytes)))
     }
 
-    /// `None`: the client has gone, or does not take it.
+    /// Sends the answer. `None`: the client has disconnected, or does not accept the bytes in time.
     async fn send(&mut self, out: &[u8], limits: &Limits, ending: &mut Ending<'_>) -> Option<()> {
         let first = poll_fn(|context| Poll::Ready(self.poll_send(out, context))).await;
         match first {
             Poll::Ready(Ok(length)) if length == out.len() => Some(()),
             Poll::Ready(Err(_)) => None,
-            // Rarely: not in the task of each connection.
+            // Boxed because it is rare: otherwise it would enlarge the future of every connection.
             Poll::Ready(Ok(length)) => Box::pin(self.send_rest(&out[length..], limits, ending)).await,
             Poll::Pending => Box::pin(self.send_rest(out, limits, ending)).await,
         }
@@ -144,6 +149,7 @@ impl Plain {
         Pin::new(&mut self.stream).poll_write(context, out)
     }
 
+    /// Waits until the client has accepted the rest of an answer, within the write and shutdown timeouts.
     async fn send_rest(&mut self, mut out: &[u8], limits: &Limits, ending: &mut Ending<'_>) -> Option<()> {
         let (mut taken_at, mut ends_at) = (clock::now(), None);
         let sleep = pin!(sleep_until(taken_at));

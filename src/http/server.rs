@@ -1,4 +1,4 @@
-//! The server: limits, the accept loop, the orderly end.
+//! The HTTP server: its limits, its accept loop and its graceful shutdown.
 
 use std::io;
 use std::net::ToSocketAddrs;
@@ -17,7 +17,7 @@ use crate::sync::{Semaphore, WaitGroup};
 use crate::sys::mem;
 use crate::time::{Timer, after_func};
 
-/// An HTTP/1 server: limits first, then [`serve`](Server::serve).
+/// An HTTP/1 server: set its limits, then call [`serve`](Server::serve).
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -42,7 +42,7 @@ impl Default for Server {
 }
 
 impl Server {
-    /// The defaults, which each method tells.
+    /// A server with default limits. Each method below states the default of its limit.
     pub fn new() -> Server {
         Server {
             limits: Limits {
@@ -58,53 +58,54 @@ impl Server {
         }
     }
 
-    /// How many connections there may be at once: 65,536. Others wait to be accepted.
+    /// The largest number of connections open at once. Default: 65,536. Further clients wait to be accepted.
     pub fn max_connections(mut self, connections: usize) -> Server {
         self.max_connections = connections.max(1);
         self
     }
 
-    /// How large the request line and headers may be together, in bytes: 64 kB (8 kB is the least). The answer to larger
-    /// ones is 431.
+    /// The largest size of request line and headers together, in bytes. Default: 64 kB; the minimum is 8 kB.
+    /// The server answers larger requests with 431.
     pub fn max_head(mut self, bytes: usize) -> Server {
         self.limits.max_head = bytes.max(8 << 10);
         self
     }
 
-    /// How large a request's body may be, in bytes: 16 MB. The answer to one that says that it is larger is 413; reading one
-    /// that turns out to be is an error.
+    /// The largest size of a request's body, in bytes. Default: 16 MB. If the declared length is larger, the
+    /// server answers 413. If a body of undeclared length turns out to be larger, reading it fails.
     pub fn max_body(mut self, bytes: u64) -> Server {
         self.limits.max_body = bytes;
         self
     }
 
-    /// How long a client may take from the beginning of the connection, or from the last answer, until its next request's
-    /// headers are complete: 60 s. This ends idle connections, and those that send their headers byte by byte.
+    /// The longest time from the beginning of the connection, or from the last answer, until the headers of
+    /// the next request are complete. Default: 60 s. It ends idle connections, and those of clients that send
+    /// their headers byte by byte.
     pub fn head_timeout(mut self, timeout: Duration) -> Server {
         self.limits.head_timeout = timeout;
         self
     }
 
-    /// How long to wait for the next part of a request's body: 30 s.
+    /// How long the server waits for the next part of a request's body. Default: 30 s.
     pub fn body_timeout(mut self, timeout: Duration) -> Server {
         self.limits.body_timeout = timeout;
         self
     }
 
-    /// How long a client may take nothing of an answer: 60 s.
+    /// How long a client may go without accepting any bytes of an answer. Default: 60 s.
     pub fn write_timeout(mut self, timeout: Duration) -> Server {
         self.limits.write_timeout = timeout;
         self
     }
 
-    /// Whether a connection serves several requests: yes.
+    /// Whether a connection serves several requests. Default: true.
     pub fn keep_alive(mut self, keep_alive: bool) -> Server {
         self.limits.keep_alive = keep_alive;
         self
     }
 
-    /// How long requests may take that are under way when the server is to end: 30 s. Then they are cut off; nobody waits
-    /// for a handler that still runs.
+    /// How long requests that are in progress when the server begins to shut down may still take. Default:
+    /// 30 s. After that the server cuts them off, and does not wait for handlers that still run.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Server {
         self.limits.shutdown_timeout = timeout;
         self
@@ -113,20 +114,21 @@ impl Server {
     /// Serves at `address`. Returns only with an error.
     ///
     /// # Errors
-    /// If the address cannot be bound to.
+    /// If the listener cannot be bound to `address`, or fails later.
     pub fn serve(&self, address: impl ToSocketAddrs, handler: impl Handler) -> io::Result<()> {
         self.serve_until(&Context::background(), TcpListener::bind(address)?, handler)
     }
 
-    /// Serves until `ctx` ends: then no connection is accepted any more, idle ones are closed, and requests that are under
-    /// way are answered. See the [module](super) for an example, and [`signal::notify_context`](crate::signal::notify_context)
-    /// for a context that ends with Ctrl-C.
+    /// Serves until `ctx` ends. Then the server accepts no further connections, closes the idle ones, and
+    /// finishes the requests that are in progress. See the [module](super) for an example, and
+    /// [`signal::notify_context`](crate::signal::notify_context) for a context that ends with Ctrl-C.
     ///
     /// # Errors
-    /// `TimedOut` if some requests had to be cut off, and errors of the listener.
+    /// The listener's error if it failed; otherwise `TimedOut` if the server had to cut off some requests.
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
         let listener = Arc::new(listener);
-        // The connections end with the context, or because there is no listener any more.
+        // The connections end with the caller's context, and also when the accept loop ends because of an
+        // error.
         let (ending, end) = ctx.with_cancel();
         let open = Open::new(handler, self, ending);
         let closing = listener.clone();
@@ -157,23 +159,24 @@ impl Server {
     }
 }
 
-/// What the connections of a server share.
+/// The state that all connections of a server share.
 struct Open<H: Handler> {
     handler: Arc<H>,
     limits: Limits,
     ctx: Context,
-    /// How many more may be accepted.
+    /// One permit for each connection that may still be accepted.
     places: Semaphore,
     running: WaitGroup,
-    /// How many went to sleep so far.
+    /// The number of times that a connection went quiet and returned its hyper buffers.
     slept: AtomicUsize,
-    /// Gives the memory that they left back to the system.
+    /// Returns the freed memory of quiet connections to the kernel.
     trimmer: Timer,
 }
 
-/// After so many connections have gone to sleep there may be memory to give back.
+/// The heap is trimmed after every 64 connections that went quiet: by then there may be pages worth
+/// returning.
 const MANY: usize = 64;
-/// So long after that. More may follow.
+/// The delay of the trim. More connections may go quiet in the meantime, and one trim serves them all.
 const SOON: Duration = Duration::from_secs(1);
 
 impl<H: Handler> Open<H> {
@@ -185,17 +188,18 @@ impl<H: Handler> Open<H> {
             places: Semaphore::new(server.max_connections),
             running: WaitGroup::new(),
             slept: AtomicUsize::new(0),
-            // The allocator keeps what was freed between pieces that are in use, page by page.
+            // The allocator keeps free pages that lie between allocations in use; only a trim returns them.
             trimmer: after_func(Duration::MAX, || crate::blocking(mem::trim_heap)),
         })
     }
 }
 
-/// One of the connections that are open, awake or not.
+/// One open connection, busy or quiet. Dropping it returns its place.
 struct Connection<H: Handler>(Arc<Open<H>>);
 
 impl<H: Handler> Connection<H> {
-    /// Serves it, until it ends or hyper is needed. Without memory it is closed; the others go on.
+    /// Lets the crew serve the connection until it ends or needs hyper. If there is no memory for it, the
+    /// connection is closed and the others continue.
     fn attend(self, plain: Plain) {
         let _served = crew::spawn(async move {
             let open = &self.0;
@@ -205,7 +209,8 @@ impl<H: Handler> Connection<H> {
         });
     }
 
-    /// Another task, for it is much larger.
+    /// Continues the connection with hyper. This is a separate future because it is much larger than the
+    /// plain one.
     fn leave_to_hyper(self, start: Start) {
         let _served = crew::spawn(async move {
             let open = &self.0;
@@ -227,7 +232,7 @@ impl<H: Handler> Drop for Connection<H> {
     }
 }
 
-/// The next one may well be accepted.
+/// Whether `accept` failed because of one client only, so that the loop may accept the next.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | ConnectionRefused)

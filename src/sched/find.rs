@@ -124,9 +124,7 @@ pub(crate) fn find_runnable(m: &'static M) -> Option<&'static G> {
             continue;
         }
         p.sampler.forget();
-        if !poller::serves_crowd() {
-            timer::check(p);
-        }
+        timer::check(p);
         let own = next_local(m);
         if own.is_none() && p.retired.load(Ordering::Relaxed) {
             continue; // there may be goroutines in its ring, which go with it
@@ -191,9 +189,7 @@ fn spin(m: &'static M, p: &'static P) -> Option<&'static G> {
     }
     steal::steal(m, p)
         .or_else(|| {
-            if !poller::serves_crowd() {
-                steal::run_timers_of_others(p);
-            }
+            steal::run_timers_of_others(p);
             next_local(m)
         })
         .or_else(|| linger(m, p))

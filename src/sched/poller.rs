@@ -11,25 +11,18 @@ use super::global::{self, SLEEP};
 use super::m::M;
 use super::p::{self, P};
 use super::status::Status;
-use super::{sysmon, wake};
+use super::{find, sysmon, wake};
 use crate::netpoll;
 use crate::sys::clock::nanotime;
 use crate::timer::{self, NEVER};
 
-/// A wait is not shorter than this, in nanoseconds, and timers that are due meanwhile are served at once: to sleep and wake up for
-/// each of thousands would cost more than all else. Linux gives its own sleepers the same slack.
-const SHORTEST: u64 = 50_000;
+/// The poller waits at least this long (ns), even for a timer that is due earlier, and serves all timers that become due
+/// meanwhile together: to sleep and wake up for each of thousands costs more than all else. Linux gives its own sleepers
+/// the same slack.
+const SLACK: u64 = 50_000;
 
-/// The same where so many are due that to wake up every 50 µs would be a good part of the work.
-const SHORTEST_OF_MANY: u64 = 250_000;
-
-/// The same where hundreds are due in each millisecond. A wake-up costs some 50 µs of CPU time (the poller's, another M's and
-/// sysmon's), as much as fifty sleeps: 100,000 sleepers used 6 % more with 250 µs.
-const SHORTEST_OF_HUNDREDS: u64 = 750_000;
-
-/// Then many are due within so much, of at least so many.
-const HUNDREDS_WITHIN: u64 = 50_000;
-const HUNDREDS: usize = 256;
+/// The same (ns) where many timers are due: to wake up every 50 µs would be a good part of the work.
+const SLACK_OF_MANY: u64 = 250_000;
 
 /// A timer that is due later than this, in nanoseconds, needs nobody who waits for it now: much later than sysmon needs to see
 /// that nobody does.
@@ -37,8 +30,8 @@ const FAR: u64 = 20_000_000;
 
 static BUSY: AtomicBool = AtomicBool::new(false);
 static UNTIL: AtomicU64 = AtomicU64::new(0);
-/// Which of the shortest waits it is.
-static SHORTEST_NOW: AtomicU64 = AtomicU64::new(SHORTEST);
+/// The slack of the current wait.
+static SLACK_NOW: AtomicU64 = AtomicU64::new(SLACK);
 
 /// A timer was started that fires at `when`.
 #[inline]
@@ -52,7 +45,7 @@ pub(crate) fn new_deadline(when: u64) {
 #[cold]
 fn interrupt_before(until: u64) {
     // If it wakes up as soon as it would after the interruption, it need not be interrupted.
-    if until > nanotime().saturating_add(SHORTEST_NOW.load(Ordering::Relaxed)) {
+    if until > nanotime().saturating_add(SLACK_NOW.load(Ordering::Relaxed)) {
         netpoll::interrupt();
     }
 }
@@ -60,19 +53,6 @@ fn interrupt_before(until: u64) {
 /// Whether an M waits for the timers. SeqCst: see `new_deadline`.
 pub(crate) fn is_waiting() -> bool {
     UNTIL.load(Ordering::SeqCst) != 0
-}
-
-/// Whether many timers are due and the M that waits will soon serve them together: then others leave them to it. Each that looks
-/// would find a few, and wake one more to look (100,000 sleepers: eight wake-ups of Ms instead of two each time, 5 % of the CPU time).
-///
-/// Nothing is lost: it looks at the timers at `UNTIL`. If it finds no idle P then, whoever left them to it has one, and passes by
-/// `wait` before it stops.
-pub(crate) fn serves_crowd() -> bool {
-    let until = UNTIL.load(Ordering::SeqCst);
-    until != 0 && SHORTEST_NOW.load(Ordering::Relaxed) != SHORTEST && {
-        let now = nanotime();
-        (now..=now + SHORTEST_OF_HUNDREDS).contains(&until)
-    }
 }
 
 /// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with
@@ -90,9 +70,9 @@ pub(crate) fn wait(m: &'static M) {
     UNTIL.store(NEVER, Ordering::SeqCst);
     let first = timer::earliest();
     let now = nanotime();
-    let shortest = shortest_wait(p::all, now);
-    SHORTEST_NOW.store(shortest, Ordering::Relaxed);
-    let until = first.max(now.saturating_add(shortest));
+    let slack = slack(p::all(), now);
+    SLACK_NOW.store(slack, Ordering::Relaxed);
+    let until = first.max(now.saturating_add(slack));
     UNTIL.store(until, Ordering::SeqCst);
     let ready = GList::new();
     if first > now {
@@ -103,16 +83,10 @@ pub(crate) fn wait(m: &'static M) {
     take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
 }
 
-/// How long to wait at least for the timers of these Ps.
-pub(crate) fn shortest_wait<I: IntoIterator<Item = &'static P>>(ps: impl Fn() -> I, now: u64) -> u64 {
-    let many_within = |nanos, of| ps().into_iter().any(|p| p.timers.many_are_due(now + nanos, of));
-    if many_within(HUNDREDS_WITHIN, HUNDREDS) {
-        SHORTEST_OF_HUNDREDS
-    } else if many_within(SHORTEST_OF_MANY, 0) {
-        SHORTEST_OF_MANY
-    } else {
-        SHORTEST
-    }
+/// How long to wait at least for the timers of these Ps (ns).
+pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 {
+    let many = ps.into_iter().any(|p| p.timers.many_are_due(now + SLACK_OF_MANY));
+    if many { SLACK_OF_MANY } else { SLACK }
 }
 
 /// For an M with a P that has nothing in its queues: takes what is ready by now, unless another M waits for
@@ -161,6 +135,15 @@ pub(crate) fn make_runnable_anywhere(ready: &GList) {
 pub(crate) fn ensure() {
     if !BUSY.load(Ordering::SeqCst) && (netpoll::has_waiters() || timer::earliest() != NEVER) {
         wake::wake_p();
+    }
+}
+
+/// No thread can be started for what `ensure` or `wake_p` wanted, and a polling M cannot be handed a P: poll now, and
+/// interrupt the poller if work is queued.
+pub(crate) fn run_without_new_thread() {
+    poll_without_p();
+    if SLEEP.work_waits(find::work_anywhere) && is_busy() {
+        netpoll::interrupt();
     }
 }
 

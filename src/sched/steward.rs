@@ -209,6 +209,7 @@ impl Starter {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
             SLEEP.give_back();
+            poller::run_without_new_thread();
             self.retry = Some(Instant::now() + RETRY);
         }
     }

@@ -433,7 +433,7 @@ impl Sysmon {
             && (busy || !poller::is_waiting())
         {
             let left = p.timers.next().saturating_add(TIMER_OVERDUE).saturating_sub(now);
-            self.pause = self.pause.min(left.max(poller::shortest_wait(|| [p], now)));
+            self.pause = self.pause.min(left.max(poller::slack([p], now)));
         }
     }
 }

@@ -1,46 +1,57 @@
 //! The mutex itself: two words and a queue of parked waiters.
 //!
-//! Two modes, much as in Go. In the normal mode an unlock frees the lock and wakes one waiter, which competes
-//! with whoever comes along: a running goroutine may take the lock many times before the woken one gets to
-//! run, which is what makes a busy mutex fast. A waiter that loses such a race after having waited for more
-//! than a millisecond turns the mutex to the starving mode: the next unlock hands the lock over to the first
-//! waiter. That ends the starving mode. (Go stays in it until a waiter is served that had waited for less; with a
-//! queue so long that everybody waits longer, that is for ever, and each turn costs a switch.) A waiter that
-//! loses goes back to the front of the queue, so it is served after one more unlock at most.
+//! The mutex has two modes, much as in Go.
+//! - Normal mode: an unlock frees the lock and wakes one waiter, which competes with new contenders. A
+//!   running goroutine may take the lock many times before the woken waiter runs. This makes a busy mutex
+//!   fast.
+//! - Starving mode: the next unlock hands the lock to the first waiter, and that hand-over ends the mode. A
+//!   waiter turns the mode on if it was woken, lost the race, and has waited for more than a millisecond. It
+//!   goes back to the front of the queue, so the next unlock serves it.
 //!
-//! `owner`: 0, free. Otherwise held; by whom, `holder.rs` says. Who holds it changes it without asking anybody.
+//! Go stays in its starving mode until it serves a waiter that has waited for less than a millisecond. With a
+//! queue so long that every waiter waits longer, Go never leaves the mode, and each turn costs a switch.
+//!
+//! `owner` is 0 while the lock is free. Otherwise it is the holder's mark (see `holder.rs`). The holder may
+//! change it without any lock.
 //!
 //! `flags`:
-//! - CONTENDED: somebody had to wait once. Never cleared.
+//! - CONTENDED: some goroutine has had to wait for this mutex. Never cleared.
 //! - QUEUED: the queue is not empty. Changes only under the queue's lock.
-//! - WOKEN: somebody is awake and will look at the lock again (a waiter that was woken, an unlocker about to
-//!   wake one, or a contender that spins). An unlock need not wake another one.
+//! - WOKEN: one party is awake and will look at the lock again: a woken waiter, an unlocker that is about to
+//!   wake one, or a contender that spins. An unlock need not wake another waiter.
 //! - STARVING: the next unlock hands the lock over. Changes only under the queue's lock.
 //!
 //! Invariants:
-//! 1. WOKEN has one owner. It gives it up when it has taken the lock or, before it looks at `owner` for the last
-//!    time, when it queues.
-//! 2. STARVING implies QUEUED, and excludes WOKEN: it is set by the owner of WOKEN, in the same step that
-//!    gives WOKEN up, and while it is set nobody sets WOKEN.
+//! 1. WOKEN has one owner. The owner clears WOKEN after it has taken the lock, or when it queues. If it
+//!    queues, it clears WOKEN before its last look at `owner`.
+//! 2. STARVING implies QUEUED and excludes WOKEN. The owner of WOKEN sets STARVING in the step that clears
+//!    WOKEN, and nobody sets WOKEN while STARVING is set.
 //!
-//! Why no wake-up is lost, once CONTENDED is known to all. A waiter sets QUEUED (and gives its WOKEN up) and then looks
-//! at `owner`; an unlock clears `owner` and then looks at `flags`; all of it SeqCst. So either the waiter sees that the lock
-//! is free, and starts over; or the unlock sees QUEUED without that WOKEN: then it wakes, or sees WOKEN of somebody else.
-//! That one takes the lock (and its unlock looks again) or queues, and looks at `owner` after. An unlock that sees the
-//! lock taken again leaves the rest to the one that took it. A waiter that gives up holds no WOKEN while it is queued, so
-//! nobody relied on it.
+//! Why no wake-up is lost, once all threads see CONTENDED. A waiter sets QUEUED (and clears WOKEN if it owns
+//! it), then loads `owner`. An unlock clears `owner`, then loads `flags`. All four accesses are SeqCst. So
+//! one of these holds:
+//! - The waiter sees that the lock is free, and starts over.
+//! - The unlock sees QUEUED, and does not see the waiter's WOKEN. If WOKEN is clear, the unlock wakes a
+//!   waiter. If WOKEN is set, another party owns it. That party takes the lock, and its own unlock looks at
+//!   the queue; or it queues, and then looks at `owner`.
 //!
-//! Most mutexes are never contended, so their unlock is a plain store: without CONTENDED it clears `owner` and looks at
-//! `flags` without a fence between, and may see them as they were. The first who has to wait pays for this. It sets
-//! CONTENDED, makes all threads of the process pass a barrier (`heavy_fence`, some microseconds, once in the life of a mutex),
-//! and looks at `owner` again. An unlock whose last look at `flags` came before the barrier has cleared `owner` before it, too:
-//! then the first waiter finds the lock free and takes it, or finds somebody in it who took it since. Any other unlock sees CONTENDED
-//! at its last look, and makes up for the fence that it left out before it looks for QUEUED, as above. In either case an unlock that
-//! sees QUEUED follows, for others who saw CONTENDED and parked meanwhile.
-//! (Where the kernel has no such barrier, `light_fence` is a fence.)
+//! An unlock that sees the lock taken again does nothing: the unlock of the new holder looks at the queue. A
+//! waiter that gives up owns no WOKEN while it is queued, so nobody relied on it.
 //!
-//! Orderings: taking the lock is Acquire and pairs with the Release of the unlock. A hand-over stays with who does it
-//! until `ready` passes it on.
+//! Most mutexes are never contended, so an unlock without CONTENDED is a plain store. It clears `owner` and
+//! loads `flags` with no fence between the two, so it may see old flags. The first waiter pays for this. It
+//! sets CONTENDED, makes all threads of the process pass a barrier (`heavy_fence`: some microseconds, once in
+//! the life of a mutex), and loads `owner` again. Each unlock falls into one of two cases:
+//! - Its last load of `flags` came before the barrier. Then its store to `owner` also came before the
+//!   barrier. The first waiter finds the lock free and takes it, or finds a holder that took it since.
+//! - Its last load of `flags` sees CONTENDED. Then it executes the fence that it left out, and looks for
+//!   QUEUED as described above.
+//!
+//! Other waiters may have seen CONTENDED and parked meanwhile. In both cases a later unlock sees QUEUED and
+//! serves them. (Where the kernel has no such barrier, `light_fence` is a real fence.)
+//!
+//! Orderings: taking the lock is Acquire and pairs with the Release of the unlock. In a hand-over the
+//! unlocker never releases `owner`; its `ready` makes its writes visible to the waiter.
 
 use std::time::Instant;
 
@@ -88,7 +99,7 @@ impl RawMutex {
         self.owner.compare_exchange(FREE, holder::here(), Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Tries until the deadline, or for ever if there is none.
+    /// Tries until the deadline, or forever if there is none.
     #[inline]
     #[must_use]
     pub(super) fn acquire_until(&self, deadline: Option<Instant>) -> bool {
@@ -104,11 +115,12 @@ impl RawMutex {
         if self.owner.load(Ordering::Relaxed) == FREE {
             not_held();
         }
-        // Release pairs with the Acquire of whoever takes the lock next.
+        // Release pairs with the Acquire of the next holder.
         self.owner.store(FREE, Ordering::Release);
         light_fence();
         if self.flags.load(Ordering::Relaxed) != 0 {
-            // The barrier may have come before the store.
+            // The first waiter's barrier may have hit this thread before the store above, so the store needs
+            // its own fence.
             fence(Ordering::SeqCst);
             self.look_at_queue();
         }
@@ -133,19 +145,20 @@ impl RawMutex {
         }
     }
 
-    /// Whether somebody holds it.
+    /// Whether the lock is held.
     pub(super) fn is_held(&self) -> bool {
         self.owner.load(Ordering::Relaxed) != FREE
     }
 
-    /// Where the stack of its holder is, if there is one that runs or has run since it got the lock.
+    /// A page of the holder's stack. `None` if the lock is free, or if its new holder has not run since the
+    /// hand-over.
     pub(super) fn holder(&self) -> Option<StackPage> {
         StackPage::of_mark(self.owner.load(Ordering::Relaxed))
     }
 
-    /// Queues somebody who waited elsewhere and now wants the lock, if it is held; if not, it comes back. The
-    /// waiter ends up with a claim of `GRANTED` (the lock is its own, and it must call `acquire_granted`) or `RETRY` (it
-    /// must call `acquire_woken`).
+    /// Queues a waiter that comes from another queue and now wants the lock. If the lock is free, returns the
+    /// waiter to the caller instead. A queued waiter wakes with the claim `GRANTED` (it holds the lock and
+    /// must call `acquire_granted`) or `RETRY` (it must call `acquire_woken`).
     pub(super) fn requeue(&self, waiter: Unlinked) -> Option<Unlinked> {
         if self.flags.load(Ordering::Relaxed) & CONTENDED == 0 {
             self.announce_contention();
@@ -158,12 +171,13 @@ impl RawMutex {
         None
     }
 
-    /// Takes the lock. The caller was requeued and then woken with `RETRY`, so WOKEN is its own.
+    /// Takes the lock. The caller was requeued and then woken with `RETRY`, so it owns WOKEN.
     pub(super) fn acquire_woken(&self) {
         self.acquire_slow(None, true);
     }
 
-    /// The caller was queued and then got the lock.
+    /// Replaces the mark of the hand-over by the caller's own. The caller was queued, and an unlock has
+    /// handed it the lock.
     pub(super) fn acquire_granted(&self) {
         debug_assert!(self.is_held());
         self.owner.store(holder::here(), Ordering::Relaxed);
@@ -173,7 +187,7 @@ impl RawMutex {
     fn acquire_slow(&self, deadline: Option<Instant>, mut woken: bool) -> bool {
         let mut patience = Patience::new();
         let mut spin = Spin::new();
-        // `woken` says whether WOKEN is ours, `again` that we have been in the queue.
+        // `woken`: we own WOKEN. `again`: we have been in the queue before.
         let mut again = woken;
         loop {
             if self.owner.load(Ordering::Relaxed) == FREE {
@@ -187,7 +201,7 @@ impl RawMutex {
             }
             let flags = self.flags.load(Ordering::Relaxed);
             if flags & STARVING == 0 && spin.once() {
-                // With others queued, tell the unlocker not to wake one of them: we are here already.
+                // If others are queued, tell the unlocker not to wake one of them: we are already awake.
                 if !woken && flags & (QUEUED | WOKEN) == QUEUED {
                     let (now, ok) = (flags | WOKEN, Ordering::Relaxed);
                     woken = self.flags.compare_exchange_weak(flags, now, ok, ok).is_ok();
@@ -223,15 +237,16 @@ impl RawMutex {
         }
     }
 
-    /// The caller has to wait, the first ever to do so. It must look at `owner` once more.
+    /// Makes all unlocks see CONTENDED. Called by the first waiter, which must look at `owner` again
+    /// afterwards.
     #[cold]
     fn announce_contention(&self) {
         self.flags.fetch_or(CONTENDED, Ordering::SeqCst);
         heavy_fence();
     }
 
-    /// Under the queue's lock: sets and clears flags for somebody who wants to queue, and looks whether the lock is still
-    /// held. If not, nobody queues.
+    /// Sets and clears flags for a waiter that is about to queue, then checks that the lock is still held. If
+    /// it is not, the waiter must not queue. The caller holds the queue's lock.
     fn is_held_for_sure(&self, queue: &Queue, set: u32, clear: u32) -> bool {
         let (ok, failed) = (Ordering::SeqCst, Ordering::Relaxed);
         let changed = |flags: u32| Some((flags | set) & !clear);
@@ -246,16 +261,16 @@ impl RawMutex {
         false
     }
 
-    /// Queues the node, giving up WOKEN if that is the caller's. False if the lock has become free; WOKEN is given up then,
-    /// too.
+    /// Queues the node, and clears WOKEN if the caller owns it. Returns false if the lock has become free;
+    /// WOKEN is cleared in that case too.
     fn enqueue(&self, node: &Node, woken: bool, starving: bool, front: bool) -> bool {
         let mut queue = self.queue.lock();
         let set = if starving { QUEUED | STARVING } else { QUEUED };
         if !self.is_held_for_sure(&queue, set, if woken { WOKEN } else { 0 }) {
             return false;
         }
-        // SAFETY: the caller parks next and does not return before it was granted the lock, woken, or has left
-        // the queue by `leave`.
+        // SAFETY: the caller parks next. It does not return before a waker has granted it the lock or woken
+        // it, or it has left the queue by `leave`.
         unsafe {
             if front {
                 queue.push_front(node);
@@ -266,7 +281,7 @@ impl RawMutex {
         true
     }
 
-    /// Takes a node that gave up out of the queue.
+    /// Removes the node of a waiter that gave up.
     fn leave(&self, node: &Node) {
         let mut queue = self.queue.lock();
         if queue.remove(node) && queue.is_empty() {
@@ -274,7 +289,7 @@ impl RawMutex {
         }
     }
 
-    /// The caller has freed the lock: wakes a waiter if there is one and nobody else sees to it.
+    /// Wakes a waiter after the caller has freed the lock, unless nobody is queued or another party is awake.
     fn look_at_queue(&self) {
         let mut flags = self.flags.load(Ordering::SeqCst);
         loop {
@@ -283,10 +298,10 @@ impl RawMutex {
             }
             fence_after_seq_cst();
             if self.owner.load(Ordering::SeqCst) != FREE {
-                return; // its unlock will look
+                return; // the new holder's unlock will look at the queue
             }
             if flags & STARVING != 0 {
-                // Since the caller looked: hand it over nevertheless.
+                // The mode changed after the caller had looked: take the lock again, to hand it over.
                 if self.try_acquire() {
                     self.release_contended();
                 }
@@ -299,7 +314,7 @@ impl RawMutex {
         }
     }
 
-    /// Passes the caller's WOKEN on to the first waiter.
+    /// Wakes the first waiter and makes it the owner of WOKEN, which the caller owns.
     fn wake_one(&self) {
         let mut queue = self.queue.lock();
         let next = queue.pop(RETRY);
@@ -316,7 +331,8 @@ impl RawMutex {
         }
     }
 
-    /// Gives the lock, which the caller holds, to the first waiter. False if there is none. Ends the starving mode.
+    /// Hands the caller's lock to the first waiter, and ends the starving mode. Returns false if nobody
+    /// waits.
     fn hand_over(&self) -> bool {
         let mut queue = self.queue.lock();
         let next = queue.pop(GRANTED);
@@ -329,7 +345,7 @@ impl RawMutex {
         next.map(Claimed::ready).is_some()
     }
 
-    /// What reports know this lock by.
+    /// The address by which reports identify this lock.
     fn address(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }

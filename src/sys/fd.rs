@@ -1,4 +1,4 @@
-//! Descriptors: flags, readiness, reading and sending.
+//! File descriptors: the O_NONBLOCK flag, readiness, reading, receiving and sending.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,28 +18,29 @@ pub(crate) fn is_nonblocking(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(flags & libc::O_NONBLOCK != 0)
 }
 
-/// Sets or clears O_NONBLOCK, which belongs to the open file and thus to all duplicates of the descriptor.
+/// Sets or clears O_NONBLOCK. The flag belongs to the open file, so all duplicates of the descriptor see it.
 pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Result<()> {
     let mut value = libc::c_int::from(nonblocking);
     // SAFETY: FIONBIO reads one int.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw mut value) }).map(drop)
 }
 
-/// Whether a read (or a write) would not block right now.
+/// Whether a read (or, if `write` is set, a write) can be done right now without blocking.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
     wait_until_ready(fd.as_raw_fd(), write, Duration::ZERO)
 }
 
-/// Blocks the thread until a read (or a write) would not block. False: the time is over.
+/// Blocks the thread until a read (or, if `write` is set, a write) would not block. Returns false if
+/// `patience` runs out first.
 pub(crate) fn wait_until_ready(fd: RawFd, write: bool, patience: Duration) -> bool {
     let events = if write { libc::POLLOUT } else { libc::POLLIN };
     let mut entry = libc::pollfd { fd, events, revents: 0 };
     let millis = patience.as_nanos().div_ceil(1_000_000);
-    // SAFETY: one entry.
+    // SAFETY: the count of 1 matches the single entry.
     unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }
 }
 
-/// Reads what is there.
+/// Reads from any kind of descriptor, with one system call.
 pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     let (fd, address) = (fd.as_raw_fd() as usize, buf.as_mut_ptr() as usize);
     // SAFETY: the buffer is writable for its length.
@@ -48,8 +49,9 @@ pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
 
 /// Receives from a socket.
 ///
-/// This and the next two by raw calls: libc's are cancellation points, so they change the thread's state twice, in
-/// thread-local storage, which of a goroutine that waited is cold. (And `read` would go through the file system first.)
+/// `recv`, `recv_uninit` and `send` make raw system calls. libc's versions are cancellation points: they
+/// update the thread's cancellation state twice, in thread-local storage, which is cold for a goroutine that
+/// has just waited. (`recvfrom` also avoids the file-system layer that `read` goes through.)
 #[inline]
 pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     // SAFETY: initialised bytes stay initialised.
@@ -57,7 +59,8 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     recv_uninit(fd, buf)
 }
 
-/// As [`recv`]: as many bytes as it says are initialised then.
+/// Like [`recv`], into memory that may be uninitialised. The first `n` bytes are initialised if it returns
+/// `Ok(n)`.
 #[inline]
 pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
     let (fd, address) = (fd.as_raw_fd() as usize, buf.as_mut_ptr() as usize);
@@ -65,7 +68,7 @@ pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io
     returned(unsafe { syscall6(libc::SYS_recvfrom, fd, address, buf.len(), 0, 0, 0) })
 }
 
-/// Sends to a connected socket; a broken connection is an error, not a signal.
+/// Sends to a connected socket. A broken connection gives an error (EPIPE), not SIGPIPE.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
     let (fd, address) = (fd.as_raw_fd() as usize, buf.as_ptr() as usize);

@@ -1,4 +1,4 @@
-//! The only place that talks to the operating system. It knows nothing of goroutines.
+//! The operating-system layer: system calls, signals, /proc and /sys. It knows nothing of goroutines.
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
 compile_error!(

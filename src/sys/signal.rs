@@ -1,5 +1,9 @@
-//! Signals. A handler may call only what is async-signal-safe and touches no thread-local storage: the functions of
-//! this file, of `futex.rs`, `clock.rs`, `syscall.rs`, atomics, and runtime locks that the interrupted code cannot hold.
+//! Signals: installing and chaining handlers, alternate signal stacks, sending a signal to a thread, and
+//! restarting system calls that a signal interrupted.
+//!
+//! A handler may call only what is async-signal-safe and touches no thread-local storage: the functions of
+//! this file, of `futex.rs`, `clock.rs` and `syscall.rs`, atomics, and runtime locks that the interrupted
+//! code cannot hold.
 
 use std::ffi::c_void;
 use std::io;
@@ -10,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::mem as memory;
 use super::syscall::syscall6;
 
-/// A handler's arguments.
+/// The type of a handler installed with SA_SIGINFO.
 pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
 
-/// A handler that was there before ours.
+/// The handler that a signal had before gort installed its own.
 pub(crate) struct Previous {
     action: AtomicUsize,
     flags: AtomicUsize,
@@ -24,13 +28,14 @@ impl Previous {
         Previous { action: AtomicUsize::new(libc::SIG_DFL), flags: AtomicUsize::new(0) }
     }
 
-    /// Passes a signal on. False: there was no handler, only the default or "ignore".
+    /// Passes a signal on to the previous handler. Returns false if there was none: the signal had its
+    /// default action or was ignored.
     pub(crate) fn call(&self, signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) -> bool {
         let action = self.action.load(Ordering::Acquire);
         if action == libc::SIG_DFL || action == libc::SIG_IGN {
             return false;
         }
-        // SAFETY: the kernel would have called it this way, by its flags.
+        // SAFETY: `flags` decides the handler's signature, as it would for the kernel.
         unsafe {
             if self.flags.load(Ordering::Relaxed) & libc::SA_SIGINFO as usize != 0 {
                 mem::transmute::<usize, Handler>(action)(signal, info, context);
@@ -42,7 +47,8 @@ impl Previous {
     }
 }
 
-/// Makes `handler` handle `signal`, as [`our_action`] says. Remembers what was there, unless that is `handler` itself.
+/// Installs `handler` for `signal`, with the flags and mask of [`our_action`]. Stores the old handler in
+/// `previous`. Does nothing if `handler` is installed already.
 pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
     remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
@@ -56,19 +62,25 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         previous.action.store(old.sa_sigaction, Ordering::Release);
         let mut action = our_action(signal, handler);
         if FAULTS.contains(&signal) {
-            // Who jumps out of a handler does not unblock the signal, if it asked for that.
+            // A previous handler with SA_NODEFER may leave by a long jump, without unblocking the signal.
             action.sa_flags |= old.sa_flags & libc::SA_NODEFER;
         }
         libc::sigaction(signal, &action, ptr::null_mut());
     }
 }
 
-/// `handler` on the alternate stack, with interrupted calls restarted.
+/// The action for `handler`: it runs on the alternate stack, and the kernel restarts interrupted calls.
 ///
-/// Other signals wait until it is done: those that come together would lie on top of each other, and the signal stack that
-/// std gives a thread has room for two. Some do not: faults, for which the kernel would end the process without a report;
-/// SIGABRT, which a handler may want to see; and those of libc itself, which `sigfillset` leaves out (`setuid` waits for
-/// all threads to answer). And a fault's own handler holds nothing back: the one it passes the fault on to may jump away.
+/// The handler blocks other signals while it runs. Otherwise the frames of signals that arrive together would
+/// pile up on one signal stack, and the one that std gives a thread has room for only two. Three kinds are
+/// not blocked:
+///
+/// - faults, because the kernel ends the process without a report if a blocked fault occurs;
+/// - SIGABRT, which another handler may want to see;
+/// - libc's own signals, which `sigfillset` leaves out (`setuid` waits until all threads have answered one).
+///
+/// A fault's own handler blocks nothing, because the previous handler to which it passes the fault may jump
+/// out.
 fn our_action(signal: i32, handler: Handler) -> libc::sigaction {
     // SAFETY: plain data.
     unsafe {
@@ -85,13 +97,14 @@ fn our_action(signal: i32, handler: Handler) -> libc::sigaction {
     }
 }
 
-/// glibc's own signal for `setuid` and its kin: the second of the two that it keeps from programs.
+/// The signal with which glibc makes all threads take part in `setuid`, `setgid` and the like. It is the
+/// second of the two signals that glibc reserves for itself.
 pub(crate) const SIGSETXID: i32 = 33;
 
-/// Puts `handler` before the one that libc has for a signal of its own, with everything else as libc has it. Nothing is
-/// done if there is none.
+/// Puts `handler` in front of libc's handler for one of libc's own signals. Flags, mask and restorer stay as
+/// libc set them. Does nothing if libc has no handler for it.
 pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previous) {
-    /// What the kernel wants. libc's functions refuse these signals.
+    /// The kernel's `struct sigaction`. The raw call is needed because libc's functions refuse these signals.
     #[repr(C)]
     #[derive(Default)]
     struct Action {
@@ -102,7 +115,7 @@ pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previo
     }
     let mut old = Action::default();
     let size = size_of::<u64>();
-    // SAFETY: the record is what the kernel fills in and reads; the handler has the right type.
+    // SAFETY: `Action` has the layout that the kernel reads and writes; the handler has the right type.
     unsafe {
         let asked = syscall6(libc::SYS_rt_sigaction, signal as usize, 0, &raw mut old as usize, size, 0, 0);
         let no_handler = old.handler == libc::SIG_DFL || old.handler == libc::SIG_IGN;
@@ -116,20 +129,20 @@ pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previo
     }
 }
 
-/// Whether the signal has its default action.
+/// Whether the signal has its default action (SIG_DFL).
 pub(crate) fn is_default(signal: i32) -> bool {
     action_of(signal) == Some(libc::SIG_DFL)
 }
 
 fn action_of(signal: i32) -> Option<usize> {
-    // SAFETY: plain data, which the call fills in.
+    // SAFETY: the struct is plain data, and the call fills it in.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         (libc::sigaction(signal, ptr::null(), &mut action) == 0).then_some(action.sa_sigaction)
     }
 }
 
-/// Our handlers.
+/// The addresses of gort's own handlers; 0 marks a free place.
 static OURS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
 
 fn remember(handler: usize) {
@@ -141,11 +154,12 @@ fn remember(handler: usize) {
     }
 }
 
-/// Signals of the code that runs: they come at once, and not while all sleep.
+/// Signals that a thread's own instructions cause. They arrive at once, and never while all threads sleep.
 const FAULTS: [i32; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// Whether a signal that may come at any time has a handler that is not ours.
+/// Whether the program has installed a handler for any signal that may arrive at any time (any but
+/// [`FAULTS`]).
 pub(crate) fn program_has_handlers() -> bool {
     let is_ours = |action: usize| OURS.iter().any(|place| place.load(Ordering::Relaxed) == action);
     (1..=libc::SIGRTMAX())
@@ -154,7 +168,7 @@ pub(crate) fn program_has_handlers() -> bool {
         .any(|action| action != libc::SIG_DFL && action != libc::SIG_IGN && !is_ours(action))
 }
 
-/// Puts the default action back, so that a fault that comes again ends the process as usual.
+/// Restores the default action, so that a fault that occurs again ends the process in the usual way.
 pub(crate) fn reset_to_default(signal: i32) {
     // SAFETY: plain data.
     unsafe {
@@ -164,18 +178,20 @@ pub(crate) fn reset_to_default(signal: i32) {
     }
 }
 
-/// An alternate signal stack; given back when dropped.
+/// An alternate signal stack of the calling thread. Dropping it disables and unmaps it.
 pub(crate) struct SignalStack {
     start: usize,
     size: usize,
 }
 
-/// Engines that run WebAssembly put a signal stack of their own in place of one that is smaller than this, and unmap it when
-/// the goroutine that first used them ends, while its thread goes on. Only what is touched is memory.
+/// The smallest usable size of a signal stack, in bytes. WebAssembly engines replace a smaller one by their
+/// own, and unmap that when the goroutine that first used the engine ends, although the thread lives on. The
+/// size costs little: only the pages that are touched take memory.
 const ENOUGH_FOR_OTHERS: usize = 256 << 10;
 
-/// Gives the calling thread an alternate signal stack that is large enough for any register set, unblocks the
-/// preemption signal, and lets timed waits end on time.
+/// Prepares the calling thread for the runtime: gives it an alternate signal stack that has room for any
+/// register set, unblocks the preemption signal (SIGURG), and sets the timer slack to 1 ns so that timed
+/// waits end on time.
 pub(crate) fn prepare_thread() -> Option<SignalStack> {
     // SAFETY: getauxval only reads; prctl takes plain numbers.
     let minimum = unsafe {
@@ -184,7 +200,7 @@ pub(crate) fn prepare_thread() -> Option<SignalStack> {
     };
     let size = (minimum + (48 << 10)).max(ENOUGH_FOR_OTHERS).next_multiple_of(memory::PAGE) + memory::PAGE;
     let start = memory::reserve(size).ok()?;
-    // SAFETY: the first page becomes a guard; the memory belongs to this stack alone.
+    // SAFETY: the mapping is new, so nobody else uses the memory; its first page becomes a guard.
     unsafe {
         let _ = memory::guard(start, memory::PAGE);
         let stack = libc::stack_t {
@@ -203,7 +219,7 @@ pub(crate) fn prepare_thread() -> Option<SignalStack> {
 
 impl Drop for SignalStack {
     fn drop(&mut self) {
-        // SAFETY: the thread stops using the stack before its memory goes.
+        // SAFETY: SS_DISABLE detaches the stack from the thread before the memory is unmapped.
         unsafe {
             let stack = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
             libc::sigaltstack(&stack, ptr::null_mut());
@@ -212,11 +228,12 @@ impl Drop for SignalStack {
     }
 }
 
-/// In the handler of `own`, which stays in it for long: lets through meanwhile what the interrupted code lets through, but for
-/// `own`. Only on a thread whose signal stack is large ([`prepare_thread`]).
+/// Runs `wait` inside the handler of `own` with the signal mask of the interrupted code, plus `own`. For a
+/// handler that waits long: other signals are delivered meanwhile. Only for a thread with a large signal
+/// stack ([`prepare_thread`]).
 ///
 /// # Safety
-/// `context` is what the kernel passed to the handler that calls.
+/// `context` is what the kernel passed to the calling handler.
 pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: impl FnOnce()) {
     let set_mask = |mask: &u64| {
         let mut before = 0u64;
@@ -242,16 +259,19 @@ pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: 
     set_mask(&held_back);
 }
 
-/// In a handler: if it interrupted a system call that fails with EINTR because of that (SA_RESTART does not help those that
-/// wait with a timeout), lets the call begin again when the handler returns. The code that called it never asked for a
-/// signal. Its timeout begins again, too, so if signals may come often, `even_timed` says no: then calls whose timeout would
-/// not go on are left to fail, as with any program that handles signals.
+/// Called in a handler: if the signal made a system call fail with EINTR, makes the call start again when the
+/// handler returns. SA_RESTART does not cover calls that wait with a timeout, and the code that made the call
+/// never asked for a signal.
 ///
-/// The kernel does not say which call it was: it is read from the code, if the call was made as
+/// A restarted call may also start its timeout anew, so frequent signals could keep it waiting forever. With
+/// `even_timed` false, only calls that keep their timeout are restarted (`keeps_its_time`); the others fail
+/// with EINTR, as in any program that handles signals.
+///
+/// The kernel does not say which call it was. The number is read from the code, if the call was made as
 /// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
 ///
 /// # Safety
-/// `context` is what the kernel passed to the handler that calls.
+/// `context` is what the kernel passed to the calling handler.
 pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
     // SAFETY: the caller's promise.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
@@ -259,7 +279,7 @@ pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
     if result != -i64::from(libc::EINTR) {
         return;
     }
-    // SAFETY: it has just been executed.
+    // SAFETY: the thread has just executed the code before this address.
     if let Some(number) = unsafe { call_before(address) }
         && RESTARTABLE.contains(&number)
         && (even_timed || keeps_its_time(number, registers))
@@ -269,7 +289,8 @@ pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
     }
 }
 
-/// Calls that only wait, or have done nothing yet when they fail with EINTR. Not those that wait for signals.
+/// Calls that only wait, or have had no effect yet when they fail with EINTR. Calls that wait for signals are
+/// left out: a signal is supposed to end them.
 const RESTARTABLE: [libc::c_long; 15] = [
     libc::SYS_poll,
     libc::SYS_select,
@@ -288,9 +309,10 @@ const RESTARTABLE: [libc::c_long; 15] = [
     libc::SYS_read,
 ];
 
-/// Whether that call, with these arguments, has no timeout, or one that goes on when it is begun again: the kernel has written
-/// down what is left of it, or it is a moment. (What the kernel breaks off although it could go on after a handler has
-/// a timeout: sockets with SO_RCVTIMEO.)
+/// Whether the call, with these arguments, can be restarted without starting its timeout anew. That holds if
+/// it has no timeout, if the timeout is an absolute time, or if the kernel has written the remaining time
+/// back to the arguments. For the socket calls and `read` the answer is no: the kernel restarts those without
+/// a timeout by itself, so one that fails with EINTR has a timeout (SO_RCVTIMEO).
 fn keeps_its_time(number: libc::c_long, registers: &[libc::greg_t]) -> bool {
     let argument = |name: libc::c_int| registers[name as usize] as usize;
     let [first, second, third, fourth] =
@@ -307,28 +329,31 @@ fn keeps_its_time(number: libc::c_long, registers: &[libc::greg_t]) -> bool {
     }
 }
 
-/// Without the flags. Of those that wait, only FUTEX_WAIT has a time that is not a moment.
+/// Mask for the command in a futex operation, without its flags. Of the commands that wait, only FUTEX_WAIT
+/// has a relative timeout.
 const FUTEX_COMMANDS: i32 = 0x7f;
 
-/// The system call that the code before `address` made, if it says so: `mov eax, number; syscall`.
+/// The number of the system call made by the code that ends at `address`, if that code is
+/// `mov eax, number; syscall`.
 ///
 /// # Safety
-/// There is code, which ends at `address`.
+/// The bytes directly before `address` are mapped code.
 unsafe fn call_before(address: usize) -> Option<libc::c_long> {
     const MOV_EAX: u8 = 0xb8;
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     if address % memory::PAGE < 7 {
         return None;
     }
-    // SAFETY: the bytes before the address, on the same page.
+    // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
+    // for.
     let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
     let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
     (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
 }
 
-/// Whether the system call `number`, in which a thread of this process waits and which ends at `address`, goes on after a
-/// signal of ours: the kernel begins it again, or [`restart_call`] does. A futex may end at any time for any reason; all its
-/// users look again.
+/// Whether a blocked system call survives one of gort's signals. A thread of this process waits in the call
+/// `number`, which returns to `address`. It survives if the kernel or [`restart_call`] restarts it. A futex
+/// wait may end at any time for any reason, so all its users check their condition again.
 pub(crate) fn is_restarted(number: libc::c_long, address: usize) -> bool {
     const BY_THE_KERNEL: [libc::c_long; 8] = [
         libc::SYS_futex,
@@ -340,12 +365,13 @@ pub(crate) fn is_restarted(number: libc::c_long, address: usize) -> bool {
         libc::SYS_flock,
         libc::SYS_openat,
     ];
-    // SAFETY: a thread will go on there, so there is code.
+    // SAFETY: a thread will continue at `address`, so there is mapped code.
     BY_THE_KERNEL.contains(&number)
         || (RESTARTABLE.contains(&number) && unsafe { call_before(address) } == Some(number))
 }
 
-/// Sends `signal` to the thread `tid` of this process, with a value that tells our signals from others'.
+/// Sends `signal` to the thread `tid` of this process. `value` lets the handler tell gort's signals from
+/// others ([`sent_value`]). Returns whether the kernel accepted it.
 pub(crate) fn send(tid: u32, signal: i32, value: usize) -> bool {
     // The start of the kernel's siginfo for queued signals.
     #[repr(C)]
@@ -384,20 +410,20 @@ pub(crate) fn send(tid: u32, signal: i32, value: usize) -> bool {
     }
 }
 
-/// The value of a signal that [`send`] of this process sent.
+/// The value that [`send`] attached to the signal. `None` if this process did not send it.
 pub(crate) fn sent_value(info: *const libc::siginfo_t) -> Option<usize> {
-    // SAFETY: the kernel passes a valid record; pid and value are there for queued signals.
+    // SAFETY: the kernel passes a valid record, which has pid and value for queued signals.
     unsafe {
         ((*info).si_code == libc::SI_QUEUE && (*info).si_pid() == libc::getpid())
             .then(|| (*info).si_value().sival_ptr as usize)
     }
 }
 
-/// An action as it was before [`take_over`].
+/// A signal's action before [`take_over`] replaced it.
 pub(crate) struct Saved(libc::sigaction);
 
-/// Makes `handler` handle `signal`, as [`install`], for a while. The error is the kernel's: a signal that does not exist or
-/// cannot be handled.
+/// Installs `handler` for `signal` until [`give_back`], with the flags and mask of [`our_action`]. Fails with
+/// the kernel's error if the signal does not exist or cannot be handled.
 pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     remember(handler as usize);
     // SAFETY: both structures are plain data; the handler has the right type.
@@ -410,10 +436,10 @@ pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     }
 }
 
-/// Undoes [`take_over`], unless somebody else has taken the signal since.
+/// Undoes [`take_over`], unless the program has installed another handler since.
 pub(crate) fn give_back(signal: i32, handler: Handler, saved: &Saved) {
     if action_of(signal) == Some(handler as usize) {
-        // SAFETY: the kernel's own record, unchanged.
+        // SAFETY: `saved` holds the action exactly as `take_over` read it.
         unsafe { libc::sigaction(signal, &saved.0, ptr::null_mut()) };
     }
 }

@@ -61,12 +61,9 @@ impl Timers {
         self.heap.is_locked()
     }
 
-    /// Whether many are due before `then`, of `of` or more that there are.
-    pub(crate) fn many_are_due(&self, then: u64, of: usize) -> bool {
-        self.next() < then && {
-            let heap = self.heap.lock_inside();
-            heap.len() >= of && heap.has_many_before(then)
-        }
+    /// Whether many are due before `then`.
+    pub(crate) fn many_are_due(&self, then: u64) -> bool {
+        self.next() < then && self.heap.lock_inside().has_many_before(then)
     }
 
     /// How many there are.
