@@ -1,5 +1,7 @@
-//! Says for which targets gort cannot be built, before the compiler finds hundreds of reasons. (`links = "gort"`, one
-//! runtime in a process, requires a build script in any case.)
+//! Rejects unsupported targets with one clear message, before the compiler reports hundreds of errors.
+//!
+//! `links = "gort"`, which ensures that a program links only one runtime, requires a build script in any
+//! case.
 
 use std::env;
 
@@ -9,9 +11,9 @@ fn main() {
     let (system, processor, library) = (target("OS"), target("ARCH"), target("ENV"));
     if (system.as_str(), processor.as_str(), library.as_str()) != ("linux", "x86_64", "gnu") {
         println!(
-            "cargo::error=gort needs Linux on x86-64 with glibc (x86_64-unknown-linux-gnu): it gives each goroutine \
-             one of glibc's blocks of thread-local storage. This target is {} (system {system}, processor {processor}, \
-             C library {}).",
+            "cargo::error=gort needs Linux on x86-64 with glibc (x86_64-unknown-linux-gnu): it gives each \
+             goroutine one of glibc's blocks of thread-local storage. This target is {} (system {system}, \
+             processor {processor}, C library {}).",
             env::var("TARGET").unwrap_or_default(),
             if library.is_empty() { "unknown" } else { &library },
         );

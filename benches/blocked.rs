@@ -1,7 +1,9 @@
-//! For how long others have no P when a goroutine blocks and does not say so: `cargo bench --bench blocked`.
+//! Measures how long other goroutines wait for a P when a goroutine blocks its thread without telling the
+//! runtime: `cargo bench --bench blocked`.
 //!
-//! One P. One goroutine computes for a while and then blocks its thread, again and again; another yields all the time, and
-//! notes for how long it could not. The aim is half a millisecond.
+//! There is one P. One goroutine repeatedly computes for a while and then blocks its thread. Another
+//! goroutine yields all the time and records the gaps in which it could not run. The aim is half a
+//! millisecond.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +34,8 @@ fn main() {
     println!("{} gaps: p50 {:?}, p90 {:?}, p99 {:?}", gaps.len(), percent(50), percent(90), percent(99));
 }
 
-/// The times for which the caller did not run, but for the shortest: those are switches.
+/// Records the gaps in which the caller did not run. Gaps of up to 100 µs are ordinary switches and do not
+/// count.
 fn gaps(stop: &AtomicBool) -> Vec<Duration> {
     let (mut gaps, mut last) = (Vec::new(), Instant::now());
     while !stop.load(Ordering::Relaxed) {

@@ -1,9 +1,9 @@
-//! What endless loops lose: `cargo bench --bench hogs`.
+//! Measures how much work endless loops lose to preemption and to sysmon: `cargo bench --bench hogs`.
 //!
-//! 1. 2·P loops beside a goroutine that sleeps 1 ms at a time, against the same loops alone.
-//! 2. One loop in a goroutine, which sysmon watches, against the same loop in an OS thread.
+//! 1. 2·P loops beside a goroutine that sleeps 1 ms at a time, compared with the same loops alone.
+//! 2. One loop in a goroutine, which sysmon watches, compared with the same loop in an OS thread.
 //!
-//! Ratios of the work done, medians of interleaved rounds: 1 is ideal.
+//! Prints ratios of the work done, as medians of interleaved rounds: 1 is ideal.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn spin(stop: &AtomicBool) -> u64 {
     turns
 }
 
-/// How many turns so many endless loops do together.
+/// The total number of turns that `loops` endless loops complete in [`TIME`].
 fn hogs(loops: usize, beside_a_sleeper: bool) -> u64 {
     let stop = Arc::new(AtomicBool::new(false));
     let stopper = stop.clone();

@@ -1,1 +1,1 @@
-//! Only the tests of this package matter.
+//! An empty library: this package has only tests.

@@ -1,5 +1,6 @@
-//! The build script of the test packages: for each test file of crossbeam-channel, writes a file with a module
-//! whose body is that file, wherever cargo has put it.
+//! The build script of the packages that run crossbeam-channel's tests. For each test file of that crate it
+//! writes a file that includes the original as a module, by its path in the directory into which cargo
+//! unpacked the crate.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,18 +1,19 @@
-//! The build script of the packages that run std's own tests: finds the sources of std in Debian's package rust-src,
-//! and writes for each of its test files a file with a module whose body it is. Some tests are left out, and
-//! one line: see below. Without the package, a test that says so takes their place.
+//! The build script of the packages that run std's own tests. It finds the sources of std in Debian's package
+//! rust-src. For each of std's test files it writes a copy, without the tests of [`LEFT_OUT`] and one other
+//! line, and a file that includes the copy as a module. Without the package, it writes a test that only
+//! reports that it was skipped.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
-/// What is left out: package, file, test, and why.
+/// The tests that are left out: package, file, test, and the reason.
 const LEFT_OUT: &[(&str, &str, &str, &str)] = &[
     ("std-net", "udp", "debug", "looks into a private field of std's type"),
     ("std-net", "unix", "test_send_vectored_fds_unix_stream", "SocketAncillary is unstable"),
     ("std-net", "unix", "test_send_vectored_with_ancillary_to_unix_datagram", "SocketAncillary is unstable"),
     ("std-net", "unix", "test_send_vectored_with_ancillary_unix_datagram", "SocketAncillary is unstable"),
     ("std-thread", "tcp", "linger", "unstable"),
-    ("std-thread", "thread", "test_invalid_named_thread", "a goroutine's name is no C string: NUL is allowed"),
+    ("std-thread", "thread", "test_invalid_named_thread", "a goroutine's name is no C string: it allows NUL"),
     ("std-thread", "once_lock", "get_or_try_init", "unstable, and uses a private method of std's type"),
     ("std-thread", "once_lock", "sync_once_cell_get_unchecked", "a private method of std's type"),
     ("std-sync", "once_lock", "get_or_try_init", "uses a private method of std's type"),
@@ -33,7 +34,7 @@ const LEFT_OUT: &[(&str, &str, &str, &str)] = &[
 
 const POISON: &str = "gort's locks are not poisoned by a panic";
 
-/// Name here, and path below std's `src`.
+/// std's test files: the name in this repository, and the path below std's `src`.
 const FILES: &[(&str, &str)] = &[
     ("barrier", "sync/barrier/tests.rs"),
     ("condvar", "sync/condvar/tests.rs"),
@@ -79,7 +80,7 @@ fn skipped() {
 }
 "#;
 
-/// `library/std/src` of the newest version there is.
+/// `library/std/src` of the newest installed version.
 fn find_std() -> Option<PathBuf> {
     let mut all: Vec<PathBuf> = fs::read_dir("/usr/src")
         .ok()?
@@ -91,8 +92,8 @@ fn find_std() -> Option<PathBuf> {
     all.pop()
 }
 
-/// The text without the functions that are left out: from the attributes before each to the closing brace at the
-/// beginning of a line.
+/// Removes the functions that are left out: from the attributes before each of them to the closing brace at
+/// the beginning of a line.
 fn without_left_out(package: &str, file: &str, text: &str) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     for (_, _, test, _) in LEFT_OUT.iter().filter(|(to, of, _, _)| *to == package && *of == file) {
@@ -102,7 +103,7 @@ fn without_left_out(package: &str, file: &str, text: &str) -> String {
         let length = lines[at..].iter().position(|line| *line == "}").expect("a function ends") + 1;
         lines.drain(start..at + length);
     }
-    // A kind of error that one assertion allows, and that only std can name.
+    // One assertion allows an error kind that only std itself can name.
     lines.retain(|line| line.trim() != "|| e.kind() == ErrorKind::Uncategorized");
     lines.join("\n") + "\n"
 }

@@ -1,4 +1,5 @@
-//! The shape of a crawler: a goroutine for each page, each page once, so many fetches at a time, and a deadline.
+//! A crawler: one goroutine per page, each page visited once, a limited number of fetches at a time, and a
+//! deadline.
 //!
 //! `cargo run --example crawler`
 
@@ -12,19 +13,19 @@ use gort::sync::{Mutex, Semaphore};
 
 struct Crawl {
     ctx: Context,
-    /// A permit is the right to fetch a page.
+    /// One permit per fetch that may be in progress.
     fetches: Semaphore,
     seen: Mutex<BTreeSet<u32>>,
 }
 
 impl Crawl {
-    /// Visits a page that was not seen yet, and all that can be reached from it, in goroutines of the scope.
+    /// Visits `page`, unless it was seen before, and all pages reachable from it, in goroutines of the scope.
     fn visit<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, page: u32) {
         if !self.seen.lock().insert(page) {
             return;
         }
         scope.spawn(move || {
-            // No permit, or one that came too late: the time is over, and so is this branch.
+            // Without a permit before the deadline, this branch ends.
             let Ok(permit) = self.fetches.acquire_ctx(&self.ctx, 1) else { return };
             if self.ctx.err().is_some() {
                 return;
@@ -36,7 +37,7 @@ impl Crawl {
     }
 }
 
-/// The web: page n links to 2n, 3n and n - 1, up to 500. A fetch takes a while.
+/// A simulated web: page n links to 2n, 3n and n - 1, up to 500. A fetch takes 0 to 4 ms.
 fn fetch(page: u32) -> Vec<u32> {
     MOST.fetch_max(RUNNING.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
     gort::sleep(Duration::from_millis(u64::from(page % 5)));
@@ -52,7 +53,8 @@ fn main() {
     let (ctx, _cancel) = Context::background().with_timeout(Duration::from_secs(60));
     let crawl = Crawl { ctx, fetches: Semaphore::new(8), seen: Mutex::default() };
 
-    // Goroutines of a scope may borrow, and have all ended when it returns: no Arc, no counting.
+    // Goroutines of a scope may borrow, and all of them have ended when `scope` returns: no Arc, no
+    // WaitGroup.
     gort::scope(|scope| crawl.visit(scope, 1));
 
     let most = MOST.load(Ordering::Relaxed);

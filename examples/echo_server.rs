@@ -1,6 +1,7 @@
-//! An echo server: plain blocking code, a goroutine for each connection, and an orderly end.
+//! An echo server: plain blocking code, a goroutine for each connection, and a graceful shutdown.
 //!
-//! `cargo run --example echo_server [address]`, then `nc localhost 7000`. Enter (or the end of its input) stops it.
+//! `cargo run --example echo_server [address]`, then `nc localhost 7000`. Enter, or the end of its standard
+//! input, stops the server.
 
 use std::io;
 use std::sync::Arc;
@@ -9,11 +10,11 @@ use gort::context::Context;
 use gort::net::{TcpListener, TcpStream};
 use gort::sync::WaitGroup;
 
-/// Sends back what comes in, until the client has said all or the context ends.
+/// Sends back what it receives, until the client has sent everything or the context ends.
 fn echo(stream: TcpStream, ctx: &Context) -> io::Result<()> {
     let stream = Arc::new(stream);
     let waiting = stream.clone();
-    // A deadline also ends a read that waits already.
+    // A deadline also ends a read that is already waiting.
     let at_end = ctx.after_func(move || waiting.set_read_deadline(Some(gort::time::now())));
     let result = io::copy(&mut &*stream, &mut &*stream);
     at_end.stop();
@@ -23,7 +24,7 @@ fn echo(stream: TcpStream, ctx: &Context) -> io::Result<()> {
     }
 }
 
-/// Serves until the context ends, and then until every connection is done. Tells how many there were.
+/// Accepts connections until the context ends, then waits for all of them. Returns how many there were.
 fn serve(listener: TcpListener, ctx: &Context) -> io::Result<u64> {
     let listener = Arc::new(listener);
     let waiting = listener.clone();
@@ -57,7 +58,7 @@ fn main() -> io::Result<()> {
     println!("listening on {}", listener.local_addr()?);
 
     let (ctx, cancel) = Context::background().with_cancel();
-    // An ordinary blocking read: it holds nobody else up.
+    // An ordinary blocking read. The other goroutines keep running.
     gort::go! {
         let _ = io::stdin().read_line(&mut String::new());
         cancel.cancel();

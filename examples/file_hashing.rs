@@ -1,5 +1,5 @@
-//! Hashes files in parallel with nothing but `std::fs`: a read that blocks in the kernel blocks one goroutine,
-//! not the processor it runs on.
+//! Hashes files in parallel with nothing but `std::fs`: a read that blocks in the kernel blocks one
+//! goroutine, not the processor it runs on.
 //!
 //! `cargo run --example file_hashing [directory]`
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use gort::sync::Semaphore;
 
-/// FNV-1a: short, and good enough to show that the bytes were read.
+/// FNV-1a: a short hash, good enough to show that the bytes were read.
 fn hash(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut hash = 0xcbf29ce484222325;
@@ -26,7 +26,7 @@ fn hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// All files directly in `dir`, in the order of their names.
+/// All files directly in `dir`, sorted by name.
 fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let entries: Vec<PathBuf> =
         fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
@@ -37,9 +37,9 @@ fn files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn hash_all(dir: &Path) -> io::Result<()> {
     let files = files(dir)?;
-    // However many files there are, only so many are open at once.
+    // At most 64 files are open at once, however many there are.
     let open = Semaphore::new(64);
-    // A scope: its goroutines may borrow, and all have ended when it returns.
+    // Goroutines of a scope may borrow, and all of them have ended when `scope` returns.
     let hashes: Vec<io::Result<u64>> = gort::scope(|scope| {
         let hash_one = |path| {
             let _permit = open.acquire(1).expect("a semaphore of at least 1");

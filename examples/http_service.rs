@@ -1,8 +1,8 @@
-//! A small HTTP service: handlers are plain functions that may compute or block, goroutines call them, and the end is an
-//! orderly one.
+//! A small HTTP service with a graceful shutdown. Its handler is a plain function that may compute or block;
+//! goroutines call it.
 //!
-//! `cargo run --features http --example http_service [address]`, then `curl localhost:8080/primes/100000`. Enter (or the
-//! end of its input) stops it: requests that are under way are answered first.
+//! `cargo run --features http --example http_service [address]`, then `curl localhost:8080/primes/100000`.
+//! Enter, or the end of its standard input, stops the service after it has answered the requests in progress.
 
 use std::io;
 use std::time::Duration;
@@ -11,10 +11,11 @@ use gort::context::Context;
 use gort::http::{Request, Server, StatusCode};
 use gort::net::TcpListener;
 
-/// A failure is an answer, too.
+/// Errors are sent to the client as well.
 type Answer = Result<String, (StatusCode, String)>;
 
-/// It may compute for as long as it takes, and call whatever blocks: nobody else waits for it.
+/// Answers a request. It may compute for a long time or make blocking calls: other requests do not wait for
+/// it.
 fn handle(request: Request) -> Answer {
     match request.uri().path().trim_start_matches('/').split('/').collect::<Vec<_>>()[..] {
         [""] => Ok("try /primes/1000 or /threads\n".into()),

@@ -1,9 +1,10 @@
-//! A C library that must always be called from the same thread: one goroutine is bound to its thread and makes all the
-//! calls; the others send it what they want done.
+//! Calls a C library that must always be called from the same thread. One goroutine is bound to its thread
+//! and makes all the calls; the other goroutines send it closures.
 //!
-//! What a library keeps in thread-locals needs none of this: a goroutine has its own. Bound must be what the kernel keeps
-//! for each thread: priority, CPU affinity, name, namespaces, what a GPU driver or a debugger attached to it. Here it
-//! is the priority, by libc's `setpriority`.
+//! A library that keeps its state in thread-locals does not need this, because every goroutine has its own
+//! thread-locals. State that the kernel keeps for each thread does need it: priority, CPU affinity, name,
+//! namespaces, or what a GPU driver or a debugger attached to the thread. This example uses the priority,
+//! with libc's `setpriority`.
 //!
 //! `cargo run --example lock_os_thread`
 
@@ -11,7 +12,8 @@ use gort::chan::{Sender, bounded};
 
 type Call = Box<dyn FnOnce() + Send>;
 
-/// A handle to the goroutine that owns a thread. Clones belong to the same one; it ends with the last.
+/// A handle to a goroutine that owns a thread. Clones refer to the same goroutine, which ends when the last
+/// one is dropped.
 #[derive(Clone)]
 struct BoundThread {
     calls: Sender<Call>,
@@ -24,13 +26,13 @@ impl BoundThread {
             gort::runtime::lock_os_thread();
             init();
             inbox.into_iter().for_each(|call| call());
-            // It ends without `unlock_os_thread`: the thread ends with it, so that nobody else gets a thread in
-            // the state that the library left it in.
+            // The goroutine ends without `unlock_os_thread`, so the runtime ends the thread, too: no other
+            // goroutine runs on a thread in the state that the library has left.
         });
         BoundThread { calls }
     }
 
-    /// Runs `f` on the thread and waits for what it returns.
+    /// Runs `f` on the bound thread and returns its result.
     fn call<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
         let (answer, result) = bounded(1);
         self.calls.send(Box::new(move || drop(answer.send(f())))).expect("the thread has ended");
@@ -43,9 +45,9 @@ fn thread_id() -> libc::pid_t {
     unsafe { libc::gettid() }
 }
 
-/// How nice the calling thread is: 19 gets the least of the processors.
+/// The niceness of the calling thread: 19 gets the smallest share of the processors.
 fn niceness() -> i32 {
-    // SAFETY: a plain query. On Linux, process 0 is the calling thread.
+    // SAFETY: only reads a value. On Linux, process 0 means the calling thread.
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
@@ -59,7 +61,7 @@ fn main() {
         assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     });
 
-    // A hundred goroutines, on whatever threads there are.
+    // A hundred goroutines, which run on the runtime's other threads.
     let handles: Vec<_> = (0..100)
         .map(|_| {
             let background = background.clone();

@@ -1,4 +1,4 @@
-//! Stages connected by channels, and a context that ends all of them.
+//! A pipeline of goroutines that are connected by channels, and a context that ends all of them.
 //!
 //! `cargo run --example pipeline`
 
@@ -6,8 +6,8 @@ use gort::JoinHandle;
 use gort::chan::{Receiver, bounded};
 use gort::context::Context;
 
-/// Starts a goroutine that sends what `items` gives until there are no more, nobody listens, or the context ends.
-/// The handle tells how many were sent.
+/// Starts a goroutine that sends all `items`, until there are no more, the receiver is dropped, or the
+/// context ends. The handle returns the number of items sent.
 fn stage<T: Send + 'static>(
     ctx: &Context,
     items: impl Iterator<Item = T> + Send + 'static,
@@ -15,8 +15,8 @@ fn stage<T: Send + 'static>(
     let (output, next) = bounded(0);
     let ctx = ctx.clone();
     let handle = gort::spawn(move || {
-        // An error means that the context has ended or the next stage is gone. Either way this one ends too, drops
-        // its input, and so ends the stage before it.
+        // An error means that the context has ended or that the next stage has dropped its receiver. In both
+        // cases this stage ends, too, and drops its input, which ends the previous stage.
         items.map_while(|item| output.send_ctx(&ctx, item).ok()).count()
     });
     (next, handle)
@@ -26,7 +26,7 @@ fn stage<T: Send + 'static>(
 fn main() {
     let (ctx, cancel) = Context::background().with_cancel();
 
-    // The first stage has no end: without the cancellation it would wait for ever to send the next number.
+    // The first stage is endless: without the cancellation it would wait forever to send the next number.
     let (numbers, source) = stage(&ctx, 1u64..);
     let (odd, filter) = stage(&ctx, numbers.into_iter().filter(|n| n % 2 == 1));
     let (squares, square) = stage(&ctx, odd.into_iter().map(|n| n * n));

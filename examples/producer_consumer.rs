@@ -1,4 +1,4 @@
-//! One consumer, several sources, a deadline: `select!` waits for whichever comes first.
+//! One consumer with several sources and a deadline: `select!` waits for the first event.
 //!
 //! `cargo run --example producer_consumer`
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gort::chan::{Receiver, after, bounded, never, select, tick};
 
-/// Sends 1 to `count` with a pause before each, then closes.
+/// Sends 1 to `count` with a pause before each number, then closes the channel.
 fn produce(count: u32, pause: Duration) -> Receiver<u32> {
     let (sender, receiver) = bounded(4);
     gort::spawn(move || {
@@ -31,7 +31,7 @@ fn main() {
         select! {
             recv(fast) -> item => match item {
                 Ok(n) => fast_sum += n,
-                // A closed channel is always ready. `never()` takes its place, and the arm sleeps from now on.
+                // A closed channel is always ready, so `never()` replaces it: this arm is never chosen again.
                 Err(_) => (fast, open) = (never(), open - 1),
             },
             recv(slow) -> item => match item {
@@ -52,7 +52,7 @@ fn main() {
         default(Duration::from_millis(30)) => println!("nothing arrived within 30 ms"),
     }
 
-    // `after` is a channel: one deadline for a whole loop, however many items arrive.
+    // `after` is a channel, so one deadline can limit a whole loop, however many items arrive.
     let deadline = after(Duration::from_millis(60));
     let endless = produce(u32::MAX, Duration::from_millis(1));
     let mut last = 0;

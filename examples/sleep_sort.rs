@@ -1,8 +1,9 @@
-//! The joke of a sorting algorithm: every number sleeps for as long as it is large. A sleeping goroutine costs
-//! a timer, not a thread.
+//! The joke sorting algorithm: one goroutine per number sleeps for a time proportional to that number. A
+//! sleeping goroutine costs a timer, not a thread.
 //!
-//! In a bubble time is virtual: it stands still while somebody runs, and jumps when all wait. So these numbers sleep
-//! for years, are done at once, and are always sorted. Tests of timeouts and deadlines can be written the same way.
+//! In a bubble, time is virtual: it stands still while a goroutine runs, and jumps ahead when all of them
+//! wait. So these goroutines sleep for years, are done at once, and the result is always sorted. Tests of
+//! timeouts and deadlines can be written the same way.
 //!
 //! `cargo run --example sleep_sort [number…]`
 

@@ -1,10 +1,11 @@
-//! A fixed number of goroutines shares a queue of jobs.
+//! A fixed number of goroutines processes a shared queue of jobs.
 //!
 //! `cargo run --example worker_pool`
 
 use gort::chan::bounded;
 
-/// The number of steps until 1 in the Collatz sequence: work of unforeseeable size.
+/// The number of steps that the Collatz sequence of `n` takes to reach 1: an amount of work that is hard to
+/// predict.
 fn steps(mut n: u64) -> u32 {
     let mut count = 0;
     while n != 1 {
@@ -20,7 +21,7 @@ fn main() {
     let (jobs, inbox) = bounded(16);
     let (results, outbox) = bounded(16);
 
-    // Every channel end can be cloned; whoever is free takes the next job.
+    // Both ends of a channel can be cloned. The next goroutine of the pool that is free takes the next job.
     for _ in 0..4 {
         let (inbox, results) = (inbox.clone(), results.clone());
         gort::spawn(move || {
@@ -29,11 +30,11 @@ fn main() {
             }
         });
     }
-    // From now on only the pool holds these ends: when it is done, `outbox` ends.
+    // Now only the pool holds these ends. When the whole pool is done, the channel closes and `outbox` ends.
     drop((inbox, results));
 
     gort::spawn(move || {
-        // A send waits while the queue is full: jobs are made only as fast as they are done.
+        // A send waits while the queue is full, so jobs are produced only as fast as the pool completes them.
         for n in 1..=JOBS {
             jobs.send(n).unwrap();
         }

@@ -1,15 +1,15 @@
-//! For global allocators that keep a cache for each thread.
+//! [`OnThread`]: a wrapper for global allocators that keep a cache for each thread.
 //!
-//! To such an allocator every goroutine looks like a thread of its own, and it would give each a cache: 29 kB with
-//! jemalloc, 145 kB with mimalloc. [`OnThread`] runs the allocator on the OS thread's own thread-local storage
-//! instead. glibc's malloc does not need it (0.7 kB for each goroutine, and what it caches).
+//! To such an allocator every goroutine looks like a thread, so it would give each goroutine a cache: 29 kB
+//! with jemalloc, 145 kB with mimalloc. [`OnThread`] runs the allocator on the OS thread's own thread-local
+//! storage instead. glibc's malloc does not need it: it takes 0.7 kB for each goroutine, plus what it caches.
 //!
-//! What remains is the space of the allocator's own static thread-locals, which every goroutine has room for: 40 bytes
-//! with mimalloc, 2.6 kB with jemalloc.
+//! Each goroutine still has room for the allocator's static thread-locals: 40 bytes with mimalloc, 2.6 kB
+//! with jemalloc.
 
 use std::alloc::{GlobalAlloc, Layout};
 
-use crate::sched::section;
+use crate::sched::run::runtime_section;
 
 /// Wraps a global allocator so that it keeps its caches for each OS thread, not for each goroutine.
 ///
@@ -27,25 +27,25 @@ pub struct OnThread<A>(
     pub A,
 );
 
-// SAFETY: each method calls the wrapped allocator's, on another thread pointer of the same OS thread.
+// SAFETY: each method calls the wrapped allocator's method, on the thread pointer of the same OS thread.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for OnThread<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: passed on.
-        section::on_thread(|| unsafe { self.0.alloc(layout) })
+        runtime_section::on_thread(|| unsafe { self.0.alloc(layout) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: passed on.
-        section::on_thread(|| unsafe { self.0.dealloc(pointer, layout) });
+        runtime_section::on_thread(|| unsafe { self.0.dealloc(pointer, layout) });
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: passed on.
-        section::on_thread(|| unsafe { self.0.alloc_zeroed(layout) })
+        runtime_section::on_thread(|| unsafe { self.0.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: passed on.
-        section::on_thread(|| unsafe { self.0.realloc(pointer, layout, new_size) })
+        runtime_section::on_thread(|| unsafe { self.0.realloc(pointer, layout, new_size) })
     }
 }

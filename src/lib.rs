@@ -1,9 +1,10 @@
 //! Goroutines for Rust: the Go scheduler (G, M, P) as a library.
 //!
-//! You write plain, blocking Rust; gort runs very many such straight-line functions on a few OS threads.
+//! You write plain, blocking Rust functions, and gort runs a great many of them on a few OS threads.
 //!
-//! > **To the code inside it, a goroutine is a thread.** `thread_local!`, panics, `std::sync::Mutex`, a blocking
-//! > `std::fs` or C call, an endless `for` loop: all of them are correct, and none of them starves anybody.
+//! > **To the code inside it, a goroutine is a thread.** `thread_local!`, panics, `std::sync::Mutex`, a
+//! > blocking `std::fs` or C call, an endless `for` loop: all of these are correct inside a goroutine, and
+//! > none of them starves other goroutines.
 //!
 //! ```
 //! use gort::chan;
@@ -17,7 +18,7 @@
 //!         let (queue, results) = (queue.clone(), results.clone());
 //!         gort::go! {
 //!             for n in queue {
-//!                 std::thread::sleep(Duration::from_millis(1)); // blocks this goroutine, and nobody else
+//!                 std::thread::sleep(Duration::from_millis(1)); // blocks only this goroutine
 //!                 results.send(n * n).unwrap();
 //!             }
 //!         };
@@ -31,33 +32,45 @@
 //!
 //! # Where to go from here
 //!
-//! | you want | look at |
+//! | You want to | Look at |
 //! | --- | --- |
-//! | to understand it | the [`guide`]: the model, blocking, preemption, stacks, safety |
-//! | to move from something else | the guide for [Go](guide::from_go), [Tokio](guide::from_tokio), [threads](guide::from_threads) |
-//! | to start and join goroutines | [`spawn`], [`go!`], [`scope`](scope()), [`Builder`], [`run`], [`main`], [`test`] |
-//! | to talk between them | [`chan`], with `select!` |
-//! | to share between them | [`sync`] |
-//! | to wait, with limits | [`time`], [`context`], [`blocking`](blocking()) |
-//! | sockets, processes, signals | [`net`], [`process`], [`signal`], and [`io`] for other descriptors |
-//! | an HTTP server with blocking handlers | `gort::http` (feature `http`) |
-//! | to use `async` libraries | [`future`]; features `hyper` and `tokio` |
-//! | to see inside | [`runtime`]: `dump`, `stats`, `Config`; [the chapter on it](guide::inside) |
-//! | tests with virtual time | [`testing`] |
-//! | another allocator | [`alloc`] |
+//! | understand goroutines | the [`guide`]: the model, blocking, preemption, stacks, safety |
+//! | convert a program | the chapters on coming from [Go], [Tokio] or [threads] |
+//! | start and join goroutines | [`spawn`], [`go!`], [`scope`](scope()), [`Builder`], [`run`] |
+//! | write `main` and tests | the attributes [`main`] and [`test`] |
+//! | send messages between goroutines | [`chan`], with `select!` |
+//! | share data between goroutines | [`sync`] |
+//! | sleep, set deadlines, cancel | [`time`], [`context`] |
+//! | mark calls that block | [`blocking`](blocking()) |
+//! | use sockets, processes, signals | [`net`], [`process`], [`signal`]; [`io`] for other descriptors |
+//! | serve HTTP with blocking handlers | `gort::http` (feature `http`) |
+//! | use `async` libraries | [`future`]; features `hyper` and `tokio` |
+//! | see what the program is doing | [`runtime`]: `dump`, `stats`, `Config`; [the chapter on it][inside] |
+//! | test with virtual time | [`testing`] |
+//! | use another global allocator | [`alloc`] |
 //!
-//! # What it runs on
+//! # Platforms
 //!
-//! Linux on x86-64 with glibc 2.34 or newer, dynamically linked. Elsewhere it does not compile, and says why.
-//! Everything works from goroutines and from ordinary OS threads, in any mix. There is one runtime in a process; it starts
-//! on first use.
+//! gort runs on Linux on x86-64 with glibc 2.34 or newer, dynamically linked. For other targets it does not
+//! compile, and the error message says why. With an older or statically linked glibc it compiles, but
+//! starting a goroutine fails with an error that names what is missing.
+//!
+//! Everything works from goroutines and from ordinary OS threads, in any mix. A process has exactly one
+//! runtime, which starts when it is first used.
+//!
+//! [Go]: guide::from_go
+//! [Tokio]: guide::from_tokio
+//! [threads]: guide::from_threads
+//! [inside]: guide::inside
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod alloc;
-mod atomic;
+mod arch;
+mod base;
 mod blocking;
 pub mod chan;
 pub mod context;
+mod diag;
 pub mod future;
 mod goroutine;
 pub mod guide;
@@ -81,6 +94,7 @@ pub mod testing;
 pub mod time;
 mod timer;
 mod tls;
+mod wiring;
 
 pub use blocking::{blocking, checkpoint};
 pub use time::sleep;

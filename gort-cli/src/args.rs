@@ -1,11 +1,12 @@
-//! The command line.
+//! The definition of the command line.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Goroutines for Rust: watch a service run on them, compare them, ask what this machine offers.
+/// Goroutines for Rust: watch a service run on them, compare them with other runtimes, see what this machine
+/// offers.
 ///
 /// Without a command, `gort demo` runs.
 #[derive(Debug, Parser)]
@@ -13,7 +14,7 @@ use clap_complete::Shell;
     name = "gort",
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit status: 0 if all went well, 1 if something failed, 2 for arguments that make no sense.\n\
+    after_help = "Exit status: 0 on success, 1 if something failed, 2 for invalid arguments.\n\
                   Colours appear only on a terminal, and never if NO_COLOR is set."
 )]
 pub(crate) struct Cli {
@@ -27,15 +28,17 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a service on goroutines, an uneven load, and loads that would starve others (the default)
     ///
-    /// On a terminal it shows itself live; elsewhere it prints plain lines. At the end it says what each part
-    /// proved, with its figures. Ctrl-C shuts the service down in order and reports what was seen so far; once more ends it at once.
+    /// On a terminal it draws a live view; elsewhere it prints plain lines. At the end it reports what each
+    /// part has shown, with figures. Ctrl-C shuts the service down gracefully and reports the results so far;
+    /// a second Ctrl-C ends the program at once.
     Demo(DemoArgs),
     /// Measure gort beside Go, Tokio, may and OS threads
     ///
-    /// Builds the peers (Go is found, or installed from PyPI), runs every workload in interleaved rounds, repeats
-    /// rounds that other load disturbed, and writes a table and plots to compare/out. Needs a checkout of gort.
+    /// Builds the peers (uses the installed Go, or installs it from PyPI), runs every workload in interleaved
+    /// rounds, repeats rounds that other load disturbed, and writes a table and plots to compare/out. Needs a
+    /// checkout of gort.
     Compare(CompareArgs),
-    /// Say what this machine offers and what gort makes of it
+    /// Report what this machine offers and which of it gort uses
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
     ///
@@ -48,20 +51,20 @@ pub(crate) enum Command {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// How long it shall take, about
+    /// How long the demo takes, about, in seconds
     #[arg(long, value_name = "N", default_value = "10", value_parser = seconds)]
     pub(crate) seconds: f64,
-    /// How many goroutines run at once [default: GOMAXPROCS, or what the machine allows]
+    /// How many goroutines run at once [default: GOMAXPROCS, or as many as the machine allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) procs: Option<u32>,
     /// The size of the service's worker pool [default: 8 for each of the procs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) workers: Option<u32>,
-    /// How many goroutines wait in the crowd at the end
+    /// How many goroutines park in the last part
     #[arg(long, value_name = "N", default_value = "100000",
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) crowd: u32,
-    /// Print the figures as JSON on standard output; what happens meanwhile goes to standard error
+    /// Print the figures as JSON on standard output; the progress goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -77,19 +80,20 @@ pub(crate) struct CompareArgs {
     /// How often each peer runs each workload [default: 7; with --quick 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
-    /// How many goroutines run at once where a workload wants all cores
+    /// How many goroutines run at once in workloads that use all cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) procs: Option<u32>,
-    /// Fewer rounds and smaller sizes: to see whether all works, not for figures
+    /// Run fewer rounds with smaller sizes: a check that everything works, not a measurement
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Say what there is, run nothing
+    /// List the workloads and peers, and run nothing
     #[arg(long)]
     pub(crate) list: bool,
     /// Write every sample to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// The directory compare/ of a checkout [default: looked for here, above, and where gort was built]
+    /// The directory compare/ of a checkout [default: searched here, in parent directories, and where gort
+    /// was built]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

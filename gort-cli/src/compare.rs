@@ -1,14 +1,14 @@
 //! `gort compare`: runs the driver in `compare/`, which is a cargo workspace of its own in gort's checkout.
 //!
-//! The comparison builds the peers from source, so it exists only where the source is. The driver does the work; it has the same
-//! options and the same exit status.
+//! The comparison builds the peers from source, so it needs the checkout. The driver does all the work; this
+//! command passes its options on and returns its exit status.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::args::CompareArgs;
 
-/// Where this program was built from. An installed program may have outlived it.
+/// The directory that this program was built from. It may no longer exist if the program was installed.
 const BUILT_IN: &str = env!("CARGO_MANIFEST_DIR");
 
 pub(crate) fn main(args: &CompareArgs) -> ExitCode {
@@ -44,14 +44,14 @@ fn locate(args: &CompareArgs) -> Result<PathBuf, String> {
     let built = Path::new(BUILT_IN).parent().map(|root| root.join("compare"));
     upward(&here).or(built.filter(|directory| is_compare(directory))).ok_or_else(|| {
         format!(
-            "the comparison is not here: neither {} nor a directory above it has compare/driver. It builds its \
+            "cannot find the comparison: neither {} nor a parent directory has compare/driver. It builds its \
              peers from source, so run it in a checkout of gort, or name its directory compare/ with --dir",
             here.display()
         )
     })
 }
 
-/// `compare/` in this directory or in the nearest one above that has it.
+/// `compare/` in this directory or in the nearest parent directory that has it.
 fn upward(from: &Path) -> Option<PathBuf> {
     from.ancestors().map(|directory| directory.join("compare")).find(|directory| is_compare(directory))
 }

@@ -1,6 +1,6 @@
-//! `gort doctor`: what this machine offers, and what gort makes of it.
+//! `gort doctor`: reports what this machine offers and which of it gort uses.
 //!
-//! The facts are the library's (`runtime::platform`); here they are only laid out.
+//! The library finds the facts (`runtime::platform`); this file only formats them.
 
 use std::fmt::Write;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! Ctrl-C (SIGINT) and SIGTERM as the end of a context.
+//! Turns Ctrl-C (SIGINT) and SIGTERM into the cancellation of a context.
 //!
-//! The handler writes a byte into a pipe, which is all that a signal handler may safely do; a goroutine waits for it and
-//! cancels. A second signal ends the process at once, with the cursor shown again: the user has asked twice.
+//! A signal handler may do little; this one writes a byte into a pipe. A goroutine reads the pipe and cancels
+//! the context. A second signal ends the process at once, after the handler has shown the cursor again.
 
 use std::io::{self, PipeReader, Read};
 use std::os::fd::IntoRawFd;
@@ -13,7 +13,7 @@ use gort::io::Pollable;
 /// The write end of the pipe. It is never closed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
-/// A signal came before.
+/// Whether a signal has arrived already.
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// A file descriptor on which the cursor is hidden, or -1.
@@ -22,12 +22,13 @@ static HIDDEN_ON: AtomicI32 = AtomicI32::new(-1);
 /// Shows the cursor and resets colours, on a line of its own.
 pub(crate) const SHOW_CURSOR: &[u8] = b"\x1b[0m\x1b[?25h\n";
 
-/// From now on the cursor of this descriptor must be shown again, if the process ends suddenly. `None`: no longer.
+/// Records that the cursor is hidden on this descriptor, so that the handler shows it again if it ends the
+/// process. `None`: the cursor is visible.
 pub(crate) fn cursor_is_hidden_on(fd: Option<i32>) {
     HIDDEN_ON.store(fd.unwrap_or(-1), Ordering::Relaxed);
 }
 
-/// A context that ends with the first SIGINT or SIGTERM. To be called once.
+/// A context that ends with the first SIGINT or SIGTERM. Must be called only once.
 pub(crate) fn context() -> io::Result<(Context, Cancel)> {
     let (reader, writer) = io::pipe()?;
     PIPE.store(writer.into_raw_fd(), Ordering::Relaxed);
@@ -49,9 +50,9 @@ fn install(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: the struct is plain data, for which zeros are valid: an empty mask and no flags.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // The alternate stack, because goroutines' stacks are small.
+    // On the alternate stack, because goroutines' stacks are small.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler does only what a handler may: it writes and exits by system calls, on atomics.
+    // SAFETY: the handler does only what a signal handler may do: it uses atomics, `write` and `_exit`.
     match unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -64,13 +65,13 @@ extern "C" fn on_signal(signal: libc::c_int) {
         if terminal >= 0 {
             write(terminal, SHOW_CURSOR);
         }
-        // SAFETY: ends the process without running anything of it.
+        // SAFETY: `_exit` is safe in a signal handler: it ends the process without running any of its code.
         unsafe { libc::_exit(128 + signal) };
     }
     write(PIPE.load(Ordering::Relaxed), &[1]);
 }
 
-/// Writes without std, which might lock; `errno` is put back for whoever was interrupted.
+/// Writes without std, which might take a lock. Restores `errno` for the code that the signal interrupted.
 fn write(fd: libc::c_int, bytes: &[u8]) {
     // SAFETY: the bytes are readable for their length; errno belongs to the thread that runs this.
     unsafe {

@@ -1,7 +1,7 @@
-//! The `gort` program: a service on goroutines to watch (`demo`), the comparison with other runtimes (`compare`), and
-//! what this machine offers (`doctor`).
+//! The `gort` program. It demonstrates a service on goroutines (`demo`), compares gort with other runtimes
+//! (`compare`), and reports what this machine offers (`doctor`).
 //!
-//! Exit status: 0 if all went well, 1 if something failed, 2 for arguments that make no sense.
+//! Exit status: 0 on success, 1 if something failed, 2 for invalid arguments.
 
 mod args;
 mod compare;
@@ -17,7 +17,7 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse(); // exits with 2 if it cannot
+    let cli = Cli::parse(); // exits with 2 if the arguments are invalid
     match cli.command.unwrap_or(Command::Demo(cli.demo)) {
         Command::Demo(args) => demo::main(&args),
         Command::Compare(args) => compare::main(&args),

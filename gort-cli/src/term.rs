@@ -1,17 +1,17 @@
-//! What the terminal can do, and writing to it.
+//! The terminal: its colours and its size, and functions that format and print text for it.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 
-/// Colours, or none.
+/// Whether text is printed with colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     colours: bool,
 }
 
 impl Style {
-    /// Colours if `stream` is a terminal that knows them and the user did not object.
+    /// Uses colours if `stream` is a terminal that supports them and the user has not set `NO_COLOR`.
     pub(crate) fn of(stream: &impl IsTerminal) -> Style {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
@@ -47,11 +47,11 @@ impl Style {
     }
 }
 
-/// Columns and rows of the terminal behind `stream`, if it is one and knows.
+/// Columns and rows of the terminal behind `stream`; `None` if it is no terminal or does not know its size.
 pub(crate) fn size(stream: &impl AsRawFd) -> Option<(usize, usize)> {
     // SAFETY: the struct is plain numbers, for which zeros are valid.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the struct, which is ours.
+    // SAFETY: the kernel writes only to the struct, which is a local variable.
     let result = unsafe { libc::ioctl(stream.as_raw_fd(), libc::TIOCGWINSZ, &mut size) };
     (result == 0 && size.ws_col > 0).then_some((size.ws_col.into(), size.ws_row.into()))
 }
@@ -61,7 +61,7 @@ pub(crate) fn is_live(stream: &(impl IsTerminal + AsRawFd)) -> bool {
     stream.is_terminal() && std::env::var_os("TERM").is_none_or(|value| value != "dumb")
 }
 
-/// Writes to standard output. A reader that left (`| head`) is no failure.
+/// Writes to standard output. It is not a failure if the reader has closed the pipe (`| head`).
 pub(crate) fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -74,7 +74,8 @@ pub(crate) fn print(text: &str) -> ExitCode {
     }
 }
 
-/// The first `width` characters of `text`; escape sequences count nothing and are kept, so that colours end.
+/// The first `width` characters of `text`. All escape sequences are kept and do not count, so that colours
+/// end.
 pub(crate) fn clip(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut seen, mut escape) = (0, false);
@@ -94,7 +95,8 @@ pub(crate) fn clip(text: &str, width: usize) -> String {
     out
 }
 
-/// `text` in lines of at most `width` characters, broken between words. What fits into a line stays as it is.
+/// Breaks `text` between words into lines of at most `width` characters. Text that fits into one line is
+/// unchanged.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     if text.chars().count() <= width {
         return vec![text.to_string()];

@@ -1,4 +1,4 @@
-//! `gort demo`, as a user runs it.
+//! Runs `gort demo` as a user does, and checks its output, its figures and its reaction to signals.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn the_figures_add_up() {
     let mut args = vec!["demo", "--json", "--workers", "1"];
     args.extend(SHORT);
     let output = output(&args);
-    // Nothing but JSON on standard output, and what happened on standard error.
+    // Standard output has only the JSON; the progress is on standard error.
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(output.status.success(), "{figures:#}");
     assert!(text(&output.stderr).contains("service"));
@@ -46,7 +46,7 @@ fn the_figures_add_up() {
     let answers = ["compute", "file", "network"].map(|kind| number(&format!("/service/{kind}/count")));
     assert_eq!(answers.iter().sum::<f64>(), number("/service/done"));
     assert!(answers.iter().all(|count| *count > 0.0));
-    // The stuck job is ended by the deadline; on a slow machine others may be, too.
+    // The deadline cancels the stuck job, and on a slow machine maybe others, too.
     assert!(number("/service/cancelled") >= 1.0);
     assert!(number("/service/shutdown/took_ms") >= number("/service/shutdown/grace_ms"));
     assert!(number("/service/cpu_at_once") <= 2.0);
@@ -79,7 +79,7 @@ fn one_processor_is_enough() {
     assert_eq!(figures["balance"]["stolen"], 0);
 }
 
-/// A new directory.
+/// Creates a new directory.
 fn scratch(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("gort-cli-test-{}-{name}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
@@ -95,7 +95,7 @@ fn the_files_of_the_demo_are_removed() {
         .status()
         .unwrap();
     assert!(status.success());
-    // Fails if anything is left in it.
+    // Fails if the directory is not empty.
     std::fs::remove_dir(&directory).unwrap();
 }
 
@@ -106,7 +106,7 @@ fn a_directory_that_cannot_be_written_is_named() {
     assert!(text(&output.stderr).contains("/dev/null/"), "{}", text(&output.stderr));
 }
 
-/// A demo of ten minutes that has begun its first part, with its files in `directory`.
+/// Starts a demo of ten minutes with its files in `directory`, and waits until its first part has begun.
 fn long_demo(directory: &Path) -> (Child, BufReader<ChildStdout>) {
     let mut command = gort(&["demo", "--seconds", "600"]);
     let mut child = command.env("TMPDIR", directory).stdout(Stdio::piped()).spawn().unwrap();
@@ -120,7 +120,7 @@ fn long_demo(directory: &Path) -> (Child, BufReader<ChildStdout>) {
 }
 
 fn send(child: &Child, signal: i32) {
-    // SAFETY: signals a child that has not been waited for, so that the id is its own.
+    // SAFETY: the child has not been waited for, so the id still belongs to it.
     assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
 }
 
@@ -136,7 +136,7 @@ fn an_interrupt_ends_the_service_in_order_and_reports() {
         assert!(rest.contains("It was interrupted"), "{rest}");
         assert!(rest.contains("✓ service") && rest.contains("shutdown:"), "{rest}");
         assert!(!rest.contains("✓ uneven load"), "{rest}");
-        std::fs::remove_dir(&directory).unwrap(); // fails if anything is left in it
+        std::fs::remove_dir(&directory).unwrap(); // fails if the directory is not empty
     }
 }
 
@@ -144,7 +144,7 @@ fn an_interrupt_ends_the_service_in_order_and_reports() {
 fn a_second_interrupt_ends_it_at_once() {
     let directory = scratch("twice");
     let (mut child, mut out) = long_demo(&directory);
-    // Stopped, so that it finds both at the same time.
+    // The process is stopped first, so that it receives both signals at the same time.
     for signal in [libc::SIGSTOP, libc::SIGINT, libc::SIGTERM, libc::SIGCONT] {
         send(&child, signal);
     }
@@ -153,6 +153,6 @@ fn a_second_interrupt_ends_it_at_once() {
     let code = child.wait().unwrap().code().unwrap();
     assert!(code == 128 + libc::SIGINT || code == 128 + libc::SIGTERM, "{code}: {rest}");
     assert!(!rest.contains("What this run showed"), "{rest}");
-    // It had no time to clean up.
+    // The demo had no time to clean up.
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -1,4 +1,4 @@
-//! The commands of `gort` besides the demo, as a user runs them.
+//! Runs the commands of `gort` other than the demo as a user does, and checks their output and exit status.
 
 use std::process::{Command, Output, Stdio};
 

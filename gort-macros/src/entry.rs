@@ -1,6 +1,6 @@
-//! `#[gort::main]` and `#[gort::test]`.
+//! Expands `#[gort::main]` and `#[gort::test]`.
 //!
-//! The function is kept as it is, but moved inside one of the same name that runs it as a goroutine:
+//! The expansion moves the function, unchanged, into a function of the same name that runs it as a goroutine:
 //!
 //! ```text
 //! #[attributes]                      #[attributes]
@@ -10,12 +10,12 @@
 //!                                    }
 //! ```
 //!
-//! - An inner function, not a closure: `?`, `return`, `impl Termination` and `!` work as in any function, and a
-//!   recursive call means the inner one.
-//! - The result is turned into an exit code on the goroutine. What leaves it must be `Send`, and the errors
-//!   that people return from `main`, such as `Box<dyn Error>`, are not. For `()` there is nothing to
-//!   turn, and `#[should_panic]` accepts no other type.
-//! - The body is passed on token by token, not parsed: rustc has done that, and knows newer syntax.
+//! - The body is an inner function, not a closure. So `?`, `return`, `impl Termination` and `!` work as in
+//!   any function, and a recursive call refers to the inner function.
+//! - The goroutine converts the result to an exit code. A goroutine's result must be `Send`, and the errors
+//!   that people return from `main`, such as `Box<dyn Error>`, are not. A function that returns `()` keeps
+//!   its type: there is nothing to convert, and `#[should_panic]` accepts no other type.
+//! - The body is passed on token by token and not parsed, so it may use syntax that only a newer rustc knows.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -35,7 +35,7 @@ pub(crate) fn main(args: TokenStream, item: TokenStream) -> TokenStream {
         }
         Err(error) => {
             let error = error.into_compile_error();
-            // With a `main` of some kind, rustc does not also complain that there is none.
+            // This `main` keeps rustc from also complaining that there is none.
             quote! { #error fn main() {} }
         }
     }
@@ -49,7 +49,7 @@ pub(crate) fn test(args: TokenStream, item: TokenStream) -> TokenStream {
             let message = "`#[gort::test]` takes the place of `#[test]`: with both the test would run twice";
             return Err(Error::new_spanned(test, message));
         }
-        // By its full path: `test` alone may be this macro, imported.
+        // The full path, because a plain `test` may refer to this macro if the user has imported it.
         Ok(function.run_as_goroutine(quote! { #[::core::prelude::v1::test] }))
     });
     expanded.unwrap_or_else(Error::into_compile_error)
@@ -60,7 +60,8 @@ fn check_arguments(attribute: &str, args: TokenStream) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "`#[gort::{attribute}]` takes no arguments; GOMAXPROCS or `gort::runtime::set_max_procs` set the number of Ps"
+        "`#[gort::{attribute}]` takes no arguments; GOMAXPROCS or `gort::runtime::set_max_procs` set the \
+         number of Ps"
     );
     Err(Error::new_spanned(args, message))
 }
@@ -97,7 +98,7 @@ impl Function {
         Ok(function)
     }
 
-    /// Reports all that is wrong, not only the first.
+    /// Reports every problem of the signature, not only the first.
     fn check_signature(&self, attribute: &str) -> Result<()> {
         let Signature { constness, asyncness, safety, abi, generics, inputs, variadic, .. } = &self.signature;
         let mut problems: Vec<Error> = Vec::new();
@@ -126,7 +127,7 @@ impl Function {
         let name = &signature.ident;
         let (output, call) = match &signature.output {
             ReturnType::Type(_, ty) if !is_unit_or_never(ty) => {
-                // With the span of the type, rustc points there if it cannot be returned from `main`.
+                // The span makes rustc point to the return type if `main` cannot return it.
                 let report = quote_spanned! { ty.span() => ::std::process::Termination::report(#name()) };
                 (quote! { -> ::std::process::ExitCode }, quote! { || #report })
             }

@@ -5,15 +5,16 @@ mod select;
 
 use proc_macro::TokenStream;
 
-/// Runs `main` as a goroutine: the program's first.
+/// Runs `main` as the program's first goroutine.
 ///
-/// The runtime starts, the function's body runs as a goroutine, and the program ends when it returns, whatever
-/// other goroutines do then. `main` may return what every `main` may return; the value becomes the exit code as
-/// usual, and it need not be [`Send`].
+/// The attribute starts the runtime and runs the function's body as a goroutine. The program ends when that
+/// goroutine returns, even if other goroutines still run. `main` may return any type that an ordinary `main`
+/// may return; the value becomes the exit code as usual, and it need not be [`Send`].
 ///
-/// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`, which is what a program writes that
-/// has settings (`gort::runtime::Config`) to make before. The stack is a goroutine's: 256 KiB, not the 8 MiB of a process's
-/// first thread. Where that is not enough, spawn the rest with `gort::Builder::stack_size`.
+/// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`; a program that
+/// has to change settings first (`gort::runtime::Config`) writes that instead. `main` has the stack of a
+/// goroutine: 256 KiB, not the 8 MiB of a process's first thread. If that is not enough, run the program's
+/// work in a goroutine with a larger stack (`gort::Builder::stack_size`).
 ///
 /// # Examples
 ///
@@ -34,11 +35,11 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A test whose body runs as a goroutine.
 ///
-/// Takes the place of `#[test]` and goes together with `#[should_panic]`, `#[ignore]` and tests that return a
+/// It replaces `#[test]`, and works together with `#[should_panic]`, `#[ignore]` and tests that return a
 /// `Result`. The attribute takes no arguments.
 ///
-/// The stack is a goroutine's: 256 KiB. What the body prints is not captured by the test harness, which knows its own threads
-/// only; nor is the message of a panic.
+/// The test has the stack of a goroutine: 256 KiB. The test harness captures only the output of its own
+/// threads, so it captures neither what the body prints nor the message of a panic.
 ///
 /// # Examples
 ///
@@ -60,8 +61,8 @@ pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
     entry::test(args.into(), item.into()).into()
 }
 
-/// The expansion of `gort::chan::select!` and `select_biased!`: the path of the gort crate, whether the select is
-/// biased, and the cases.
+/// The expansion of `gort::chan::select!` and `select_biased!`. The input is the path of the gort crate,
+/// whether the select is biased, and the cases.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __select(input: TokenStream) -> TokenStream {

@@ -1,18 +1,22 @@
-//! `select!`: parses the cases and writes the code that evaluates the handles, selects, and runs a body.
+//! Expands `select!`: parses the cases and generates code that evaluates the handles, selects, and runs a
+//! body.
 //!
 //! ```text
 //! match &(handle0) { h0 => { let h0: &Receiver<_> = h0;       // keeps temporaries alive
 //! match &(handle1) { h1 => { let h1: &Sender<_> = h1;
 //!     let c0 = RecvCase::new(h0);
 //!     let c1 = SendCase::new(h1);
-//!     match select([c0.case(0), c1.case(1)], biased) {
-//!         chosen if chosen.index() == 0 => { let result = c0.finish(chosen); { let pattern = result; body } }
-//!         chosen => { let result = c1.finish(chosen).send(message); { let pattern = result; body } }
+//!     let chosen = select([c0.case(0), c1.case(1)], biased);
+//!     match chosen.index() {
+//!         0 => { let value = c0.finish(chosen); let pattern = value; body }
+//!         _ => { let value = c1.finish(chosen).send(message); let pattern = value; body }
 //!     }
 //! }}}}
 //! ```
-//! Names of our own are hygienic (`Span::mixed_site`), bodies are put where they are neither in a closure nor in a
-//! loop of ours. Nothing that has a destructor is alive while a body runs, so that a body may move the handles.
+//!
+//! Generated names are hygienic (`Span::mixed_site`). No generated closure or loop encloses a body, so
+//! `return`, `break` and `?` in a body mean what they mean around the `select!`. No generated value with a
+//! destructor is alive while a body runs, so a body may move the handles.
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote, quote_spanned};
@@ -22,9 +26,9 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Error, Expr, LitBool, Result, Token, token};
 
-/// The whole input.
+/// The parsed input of the macro.
 struct Input {
-    /// `$crate`, as a token: the macro works wherever it is re-exported.
+    /// `$crate` as a token, so that the macro works wherever it is re-exported.
     krate: TokenTree,
     biased: LitBool,
     cases: Vec<Case>,
@@ -34,7 +38,7 @@ struct Input {
 /// A send or a receive.
 struct Case {
     handle: Expr,
-    /// Of a send.
+    /// The message of a send; `None` for a receive.
     message: Option<Expr>,
     pattern: TokenStream,
     body: TokenStream,
@@ -131,7 +135,7 @@ fn parse_default(input: ParseStream<'_>) -> Result<Default> {
     Ok(Default { timeout, body })
 }
 
-/// The expressions in parentheses, and where they are.
+/// The expressions in parentheses, and the span of the parentheses.
 fn parse_arguments(keyword: &Ident, input: ParseStream<'_>) -> Result<(Span, Vec<Expr>)> {
     if !input.peek(token::Paren) {
         let text = format!("expected an argument list after `{keyword}`{}", found(input));
@@ -143,7 +147,7 @@ fn parse_arguments(keyword: &Ident, input: ParseStream<'_>) -> Result<(Span, Vec
     Ok((parens.span.join(), arguments.into_iter().collect()))
 }
 
-/// The tokens up to `=>`; whether they are a pattern is for the compiler to say.
+/// The tokens up to `=>`. The compiler checks whether they are a pattern.
 fn parse_pattern(input: ParseStream<'_>) -> Result<TokenStream> {
     let mut pattern = TokenStream::new();
     let mut alternatives = false;
@@ -164,7 +168,7 @@ fn parse_pattern(input: ParseStream<'_>) -> Result<TokenStream> {
     Ok(if alternatives { quote!((#pattern)) } else { pattern })
 }
 
-/// `=>`, an expression or a block, and the comma.
+/// Parses `=>`, an expression or a block, and the comma after it.
 fn parse_body(keyword: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
     input.parse::<Token![=>]>()?;
     if input.is_empty() || input.peek(Token![,]) {
@@ -186,14 +190,14 @@ fn parse_body(keyword: &Ident, input: ParseStream<'_>) -> Result<TokenStream> {
         return Err(Error::new(input.span(), text));
     }
     input.parse::<Option<Token![,]>>()?;
-    // At the end of a block, `{ a } + b` would be read as two statements.
+    // Without parentheses, rustc would read `{ a } + b` at the end of a block as two statements.
     Ok(if may_be_cut && !is_block_like(&body) { quote!((#body)) } else { quote!(#body) })
 }
 
-/// A block in braces, if that is the whole body, and not the beginning of an expression like `{ a } + b`.
+/// Parses a block in braces, if it is the whole body and not the beginning of an expression like `{ a } + b`.
 fn parse_block(input: ParseStream<'_>) -> Result<Option<TokenStream>> {
     let ahead = input.fork();
-    // Not `peek`, which looks into the invisible groups of other macros' fragments.
+    // Not `peek`, which also looks into the invisible groups around fragments of other macros.
     let block = match ahead.parse::<TokenTree>()? {
         TokenTree::Group(block) if block.delimiter() == Delimiter::Brace => block,
         _ => return Ok(None),
@@ -208,7 +212,7 @@ fn parse_block(input: ParseStream<'_>) -> Result<Option<TokenStream>> {
     Ok(None)
 }
 
-/// Does the next token begin an expression that can stand as a statement without a semicolon?
+/// Whether the next token begins an expression that can be a statement without a semicolon.
 fn starts_like_a_statement(input: ParseStream<'_>) -> bool {
     input.peek(token::Brace)
         || input.peek(Token![if])
@@ -219,7 +223,7 @@ fn starts_like_a_statement(input: ParseStream<'_>) -> bool {
         || input.peek(Token![unsafe])
 }
 
-/// Is the next token the keyword of a case?
+/// Whether the next token is the keyword of a case.
 fn at_case(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
     let Ok(ident) = Ident::parse_any(&ahead) else { return false };
@@ -240,10 +244,10 @@ fn is_block_like(body: &Expr) -> bool {
     )
 }
 
-/// What stands there instead, for messages.
+/// Names the next token, for error messages.
 fn found(input: ParseStream<'_>) -> String {
     let Ok(token) = input.fork().parse::<TokenTree>() else { return ", found the end".to_string() };
-    // Of two-character operators, show both.
+    // Show both characters of a two-character operator.
     match &token {
         TokenTree::Punct(first) if first.spacing() == Spacing::Joint => {
             let ahead = input.fork();
@@ -264,12 +268,12 @@ impl Input {
             ([case @ Case { message: None, .. }], default) => one_receive(&chan, case, default.as_ref()),
             (cases, default) => self.general(&chan, cases, default.as_ref()),
         };
-        // Handles are evaluated in order, hence the first is the outermost.
+        // Handles are evaluated in order, so the first one is the outermost.
         self.cases.iter().enumerate().rev().fold(inner, |inner, (index, case)| {
             let name = name('h', index);
             let handle = &case.handle;
             let kind = if case.message.is_some() { quote!(Sender) } else { quote!(Receiver) };
-            // If the handle has the wrong type, that is where the error is shown.
+            // The span makes rustc point to the handle if it has the wrong type.
             let span = Span::mixed_site().located_at(handle.span());
             let checked = quote_spanned!(span=> let #name: &#chan::#kind<_> = #name;);
             quote!(match &(#handle) { #name => { #checked #inner } })
@@ -292,7 +296,7 @@ impl Input {
                 None => quote!(#this.finish(#chosen)),
             };
             let body = bind(&case.pattern, &finish, &case.body);
-            // The last case needs no test: the arms are exhaustive without a panic.
+            // The last case matches `_`, so the arms are exhaustive without a panicking one.
             let test = if index + 1 == cases.len() { quote!(_) } else { quote!(#index) };
             arms.extend(quote!(#test => #body,));
         }
@@ -317,7 +321,7 @@ impl Input {
     }
 }
 
-/// A single receive needs no select.
+/// A single receive, with or without a default, needs no select.
 fn one_receive(chan: &TokenStream, case: &Case, default: Option<&Default>) -> TokenStream {
     let handle = name('h', 0);
     let Case { pattern, body, .. } = case;
@@ -337,7 +341,7 @@ fn one_receive(chan: &TokenStream, case: &Case, default: Option<&Default>) -> To
     })
 }
 
-/// Evaluates `result`, lets go of everything that it needed, and runs the body with the pattern bound.
+/// Evaluates `result`, drops its temporaries, and runs the body with the pattern bound.
 fn bind(pattern: &TokenStream, result: &TokenStream, body: &TokenStream) -> TokenStream {
     let value = Ident::new("value", Span::mixed_site());
     quote!({

@@ -1,4 +1,4 @@
-//! As `allocator_system`, with jemalloc.
+//! Prints the memory of a parked goroutine with jemalloc, wrapped in `OnThread`: see `tests/allocators.rs`.
 
 #[global_allocator]
 static ALLOCATOR: gort::alloc::OnThread<tikv_jemallocator::Jemalloc> =

@@ -1,4 +1,4 @@
-//! As `allocator_system`, with mimalloc.
+//! Prints the memory of a parked goroutine with mimalloc, wrapped in `OnThread`: see `tests/allocators.rs`.
 
 #[global_allocator]
 static ALLOCATOR: gort::alloc::OnThread<mimalloc::MiMalloc> = gort::alloc::OnThread(mimalloc::MiMalloc);

@@ -1,4 +1,4 @@
-//! What a parked goroutine costs with the system's allocator: see `tests/allocators.rs`.
+//! Prints the memory of a parked goroutine with the system's allocator: see `tests/allocators.rs`.
 
 #[global_allocator]
 static ALLOCATOR: std::alloc::System = std::alloc::System;

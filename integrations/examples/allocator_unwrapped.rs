@@ -1,4 +1,5 @@
-//! As `allocator_system`, with an allocator that takes every goroutine for a thread: dear, but it works.
+//! Prints the memory of a parked goroutine with mimalloc but without `OnThread`: see `tests/allocators.rs`.
+//! The allocator takes every goroutine for a thread, which is expensive, but works.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

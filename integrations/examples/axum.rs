@@ -1,4 +1,4 @@
-//! axum served by goroutines: a goroutine for each connection polls hyper and the router, so handlers may block.
+//! axum on goroutines: one goroutine per connection polls hyper and the router, so handlers may block.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use hyper::server::conn::http1;
 use hyper_util::service::TowerToHyperService;
 
 async fn slow(Path(name): Path<String>) -> String {
-    std::thread::sleep(Duration::from_millis(5)); // in Tokio this would hold up all the others
+    std::thread::sleep(Duration::from_millis(5)); // in Tokio this would delay other requests
     format!("hello {name}")
 }
 

@@ -1,4 +1,4 @@
-//! HTTP/2 with hyper on both sides: each request in a goroutine of its own, all over one connection.
+//! HTTP/2 with hyper on both sides: all requests share one connection, and each has a goroutine of its own.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use hyper::{Request, Response};
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let length = request.into_body().collect().await.map(|body| body.to_bytes().len()).unwrap_or(0);
-    gort::sleep(Duration::from_millis(5)); // keeps only this request waiting
+    gort::sleep(Duration::from_millis(5)); // delays only this request
     Ok(Response::new(Full::from(format!("{path}: {length} bytes"))))
 }
 
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     println!("100 requests at once over one connection");
 
-    // And HTTP/1, as a client.
+    // The same over HTTP/1, one request after the other.
     let (mut sender, connection) = block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for n in 0..3 {
         let request = Request::post(format!("/{n}")).header("host", "x").body(Full::<Bytes>::from("four"))?;
         let answer = block_on(async {
-            sender.ready().await?; // the connection, in its own goroutine, may still end the request before
+            sender.ready().await?; // the goroutine of the connection may still be finishing the last request
             sender.send_request(request).await?.into_body().collect().await
         })?;
         println!("{}", String::from_utf8_lossy(&answer.to_bytes()));

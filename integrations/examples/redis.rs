@@ -1,11 +1,12 @@
-//! The `redis` crate's commands and replies over gort's streams, against a redis-server: `redis ADDRESS`.
+//! Sends commands of the `redis` crate over gort's streams to a redis-server: `redis ADDRESS`.
 
 use std::io::Write;
 
 use gort::net::TcpStream;
 use redis::{Cmd, Parser, Value, cmd};
 
-/// The crate's own connection makes its own socket; its encoder and its parser take any stream.
+/// A connection to Redis. The crate's own connection type creates its own socket, but the crate's encoder and
+/// parser work with any stream.
 struct Connection {
     stream: TcpStream,
     parser: Parser,

@@ -1,4 +1,5 @@
-//! reqwest, which needs Tokio, inside goroutines, against a server with blocking handlers: `gort::future::tokio`.
+//! reqwest, which needs Tokio, in goroutines: `gort::future::tokio` runs its futures. The server has blocking
+//! handlers.
 
 use std::time::Duration;
 

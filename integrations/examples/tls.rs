@@ -1,4 +1,4 @@
-//! rustls over gort's sockets: `StreamOwned` wants `Read` and `Write`, and that is what a gort stream is.
+//! rustls over gort's sockets: `StreamOwned` needs `Read` and `Write`, which gort's streams implement.
 
 use std::io::{BufRead, BufReader, Write};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! tungstenite over gort's sockets: the blocking WebSocket crate, one goroutine for each connection.
+//! tungstenite, a blocking WebSocket crate, over gort's sockets: one goroutine for each connection.
 
 use gort::net::{TcpListener, TcpStream};
 use tungstenite::{Message, accept, client};

@@ -1,6 +1,7 @@
-//! What the examples share. The tests run them.
+//! Code that the examples share. The tests run the examples.
 
-/// Lets `n` goroutines allocate and free, and wait; returns how much memory each of them keeps, in bytes.
+/// Starts `n` goroutines that allocate, free and then park. Returns how much memory each of them keeps, in
+/// bytes.
 pub fn bytes_of_parked(n: usize) -> usize {
     let keep = |n: usize| {
         gort::run(move || {
@@ -20,7 +21,7 @@ pub fn bytes_of_parked(n: usize) -> usize {
             resident()
         })
     };
-    // What the first ones need is not theirs alone.
+    // The first goroutines also pay for memory that all of them share, so measure relative to them.
     let before = keep(100);
     keep(n).saturating_sub(before) / n
 }

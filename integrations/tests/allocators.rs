@@ -1,5 +1,5 @@
-//! `gort::alloc::OnThread`: with it mimalloc and jemalloc keep no caches for each goroutine, as glibc's malloc does, and
-//! without it everything still works.
+//! Tests `gort::alloc::OnThread`: with it, mimalloc and jemalloc keep no cache for each goroutine, so that a
+//! goroutine costs no more than with the system's allocator. Without it, everything still works.
 
 use std::process::Command;
 
@@ -17,7 +17,8 @@ fn bytes(allocator: &str) -> usize {
     bytes
 }
 
-/// Every goroutine has room for the program's static thread-locals, and jemalloc has 2.6 kB of them: a page more.
+/// The additional memory allowed with jemalloc, in bytes. Every goroutine has room for the program's static
+/// thread-locals, and jemalloc has 2.6 kB of them: one page more.
 const PAGE: usize = 4096;
 
 #[test]
@@ -27,6 +28,6 @@ fn allocators_with_caches_for_threads_keep_none_for_goroutines() {
         let other = bytes(allocator);
         assert!(other <= system + more, "{allocator}: {other} bytes, the system's: {system}");
     }
-    // This one may cost whatever it wants.
+    // Without the wrapper, any cost is accepted.
     assert!(bytes("allocator_unwrapped") > 0);
 }

@@ -1,4 +1,4 @@
-//! Every example runs, ends by itself and prints exactly what it promises.
+//! Runs every example, and checks that it ends by itself and prints exactly the expected text.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ fn http2() {
     prints("http2", &[], "100 requests at once over one connection\n/0: 4 bytes\n/1: 4 bytes\n/2: 4 bytes\n");
 }
 
-/// Ended with the test.
+/// A child process that is killed when the test ends.
 struct Server(Child);
 
 impl Drop for Server {

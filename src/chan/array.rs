@@ -1,46 +1,52 @@
-//! Bounded channels: a lock-free [`Ring`] and, for those who have to wait, two queues behind a lock.
+//! Bounded channels: a lock-free [`Ring`] and, behind a lock, two queues for operations that have to wait.
 //!
-//! An operation tries the ring first. It comes to the lock only if a flag in the ring sends it there, or to
-//! wait. Under the lock these hold whenever it is released:
+//! An operation tries the ring first. It takes the lock only if a flag in the ring tells it to, or if it has
+//! to wait. These invariants hold whenever the lock is released:
 //!
-//! - A1. If a receiver is queued, `tail` carries `WAITING` and the ring is empty. (It was empty when the flag was
-//!   set, see `ring.rs`; since then only holders of the lock send, and they serve waiting receivers first.)
+//! - A1. If a receiver is queued, `tail` carries `WAITING` and the ring is empty. (The ring was empty when
+//!   the receiver set the flag, see `ring.rs`. Since then only holders of the lock send, and they serve
+//!   waiting receivers first.)
 //! - A2. If a sender is queued, `head` carries `WAITING` and there is no room: messages and reservations fill
-//!   the capacity. (Since then only holders of the lock receive, and they refill from the queue.)
-//! - A3. `reserved` places are promised to selects that have chosen to send here but do not have their message
-//!   yet. While there are any, `tail` carries `HELD`, so that nobody takes the room without counting them.
-//! - A4. A word carries `WAITING` only if somebody is queued at its side.
+//!   the capacity. (Since the sender set the flag, only holders of the lock receive, and they refill the ring
+//!   from the queue.)
+//! - A3. `reserved` places are promised to selects that have chosen to send here but do not have their
+//!   message yet. While there are any, `tail` carries `HELD`, so that no sender takes the room without
+//!   counting them.
+//! - A4. `tail` carries `WAITING` only if a receiver is queued, and `head` only if a sender is.
 //!
-//! So messages are handed over directly: a sender copies into the slot of a queued receiver, a receiver takes
-//! the oldest message and puts that of a queued sender in its place. Both are served in the order of arrival.
+//! So messages are handed over directly: a sender copies its message into the slot of a queued receiver; a
+//! receiver takes the oldest message and puts the message of a queued sender in its place. Both queues are
+//! served in the order of arrival.
 //!
-//! A slot whose last user was interrupted in the middle is `Busy`. Nobody waits for that under the lock, nor for one that
-//! was faster: the operation releases it, gives way and starts again.
+//! A slot is `Busy` while its last user is interrupted in the middle of an operation. No operation waits for
+//! that under the lock, nor retries under the lock after it lost a race: it releases the lock, backs off and
+//! starts again.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::time::Instant;
 
+use crate::base::lock::{Guard, Lock};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
-use crate::sched::lock::{Guard, Lock};
-use crate::sched::reason::WaitReason;
+use crate::sched::types::wait_reason::WaitReason;
 
 pub(super) struct State {
     pub(super) receivers: Side,
     pub(super) senders: Side,
+    /// Places promised to selects (A3).
     pub(super) reserved: usize,
 }
 
-/// What an operation under the lock came to.
+/// The result of an operation under the lock.
 enum Locked {
     Done(Wakes),
-    /// Full or empty.
+    /// No room for a send, or no message for a receive.
     Blocked,
     Disconnected,
-    /// Release the lock and try again.
+    /// The slot is busy, or another operation won the race: release the lock and try again.
     Busy,
 }
 
@@ -65,7 +71,7 @@ impl<T> Array<T> {
     #[inline]
     pub(crate) fn try_send(&self, msg: T) -> Result<(), TrySendError<T>> {
         let msg = ManuallyDrop::new(msg);
-        // SAFETY: the message is taken back below unless it was given away.
+        // SAFETY: the message is taken back below unless the ring took it.
         let result = match unsafe { self.ring.push(&raw const *msg) } {
             Push::Done => return Ok(()),
             Push::Full => Outcome::Pending,
@@ -81,7 +87,7 @@ impl<T> Array<T> {
     #[inline]
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        // SAFETY: the message is taken back below unless it was given away.
+        // SAFETY: the message is taken back below unless the ring took it.
         if unsafe { self.ring.push(&raw const *msg) } == Push::Done {
             return Ok(());
         }
@@ -93,8 +99,8 @@ impl<T> Array<T> {
         }
     }
 
-    /// Sends under the lock, and waits if it may. `Done` means that the message was given away, `Pending` that
-    /// there was no room (in time).
+    /// Sends under the lock, and waits if there is a `parker`. `Done` means that the message was given away,
+    /// `Pending` that there was no room (in time).
     #[cold]
     fn send_slow(&self, msg: *const T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
@@ -120,12 +126,12 @@ impl<T> Array<T> {
             }
             return parker.wait(
                 msg.cast_mut().cast(),
-                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node alive until it is claimed or retracted.
                 |node| unsafe {
                     self.publish(state, node, |s| &mut s.senders, Kind::Op);
                     Wakes::new()
                 },
-                // SAFETY: as above.
+                // SAFETY: the node is alive, and was queued there with this kind.
                 |node| unsafe { self.retract(node, |s| &mut s.senders, Kind::Op) },
             );
         }
@@ -145,7 +151,7 @@ impl<T> Array<T> {
         if state.reserved > 0 && !self.has_room(state) {
             return Locked::Blocked;
         }
-        // SAFETY: the caller gives the message away if we are done.
+        // SAFETY: the caller gives the message away if the result is `Done`.
         match unsafe { self.ring.try_push(msg, WAITING | HELD) } {
             Some(Push::Done) => Locked::Done(self.filled(state)),
             Some(Push::Full) => Locked::Blocked,
@@ -158,17 +164,17 @@ impl<T> Array<T> {
     pub(super) fn hand_over(&self, state: &mut State, msg: *const T) -> Option<Wakes> {
         let node = state.receivers.ops.claim()?;
         let mut wakes = Wakes::new();
-        // SAFETY: the node is claimed; receivers have slots for a message of our type. The caller gives
-        // the message away.
+        // SAFETY: the node is claimed, and a receiver's slot has room for a message of our type. The caller
+        // gives the message away.
         unsafe {
-            ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
+            ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot().cast::<T>(), 1);
             wakes.add(node, Outcome::Done);
         }
         self.settle_tail_flag(state);
         Some(wakes)
     }
 
-    /// A message has come into the ring and nobody waits for it: tell those who watch.
+    /// A message came into the ring, and no receiver is queued for it: claims those who watch for one.
     pub(super) fn filled(&self, state: &mut State) -> Wakes {
         let mut wakes = Wakes::new();
         state.receivers.watchers.claim_all(Outcome::Done, &mut wakes);
@@ -176,12 +182,13 @@ impl<T> Array<T> {
         wakes
     }
 
-    /// Messages and reservations leave room. Exact while `tail` carries a flag.
+    /// Do messages and reservations leave room? Exact while `tail` carries a flag.
     pub(super) fn has_room(&self, state: &State) -> bool {
         self.ring.len_between(self.ring.head(), self.ring.tail()) + state.reserved < self.ring.capacity()
     }
 
-    /// Makes receivers come to the lock. False if there is room after all; then nothing has changed.
+    /// Sets `WAITING` in `head`, which makes receivers take the lock. Returns false, with nothing changed, if
+    /// there is room after all.
     pub(super) fn stop_receivers(&self, state: &State) -> bool {
         let head = self.ring.flag_head(WAITING);
         let tail = self.ring.tail();
@@ -192,12 +199,14 @@ impl<T> Array<T> {
         false
     }
 
+    /// Clears `WAITING` in `tail` if no receiver is queued any more (A4).
     pub(super) fn settle_tail_flag(&self, state: &State) {
         if state.receivers.is_empty() && self.ring.tail().has(WAITING) {
             self.ring.unflag_tail(WAITING);
         }
     }
 
+    /// Clears `WAITING` in `head` if no sender is queued any more (A4).
     pub(super) fn settle_head_flag(&self, state: &State) {
         if state.senders.is_empty() && self.ring.head().has(WAITING) {
             self.ring.unflag_head(WAITING);
@@ -209,23 +218,24 @@ impl<T> Array<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        // SAFETY: a place for a message.
+        // SAFETY: `msg` has room for a message.
         let result = match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
             _ => Err(TryRecvError::Empty),
         };
-        // SAFETY: done, hence there is a message.
+        // SAFETY: the receive is done, so `msg` holds a message.
         result.map(|()| unsafe { msg.assume_init() })
     }
 
-    /// As `try_recv`, into `to`. The outcome is `Done`, `Disconnected` or, if there is no message, `Pending`.
+    /// Like `try_recv`, but moves the message to `to`. The outcome is `Done`, `Disconnected` or, if there is
+    /// no message, `Pending`.
     ///
     /// # Safety
     /// `to` may be written to.
     #[inline]
     pub(crate) unsafe fn try_recv_to(&self, to: *mut T) -> Outcome {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         match unsafe { self.ring.pop(to) } {
             Pop::Done => Outcome::Done,
             Pop::Empty { closed: true } => Outcome::Disconnected,
@@ -237,7 +247,7 @@ impl<T> Array<T> {
     #[inline]
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        // SAFETY: a place for a message.
+        // SAFETY: `msg` has room for a message.
         if unsafe { self.ring.pop(msg.as_mut_ptr()) } != Pop::Done {
             let parker = Parker::new(WaitReason::ChanReceive, self.address(), deadline);
             match self.recv_slow(msg.as_mut_ptr(), Some(parker)) {
@@ -246,12 +256,12 @@ impl<T> Array<T> {
                 _ => return Err(RecvTimeoutError::Timeout),
             }
         }
-        // SAFETY: done, hence there is a message.
+        // SAFETY: the receive is done, so `msg` holds a message.
         Ok(unsafe { msg.assume_init() })
     }
 
-    /// Receives under the lock, and waits if it may. `Done` means that `to` holds a message, `Pending` that
-    /// there was none (in time).
+    /// Receives under the lock, and waits if there is a `parker`. `Done` means that `to` holds a message,
+    /// `Pending` that there was none (in time).
     #[cold]
     fn recv_slow(&self, to: *mut T, parker: Option<Parker>) -> Outcome {
         let mut relax = Relax::new();
@@ -277,21 +287,21 @@ impl<T> Array<T> {
             }
             return parker.wait(
                 to.cast(),
-                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node alive until it is claimed or retracted.
                 |node| unsafe {
                     self.publish(state, node, |s| &mut s.receivers, Kind::Op);
                     Wakes::new()
                 },
-                // SAFETY: as above.
+                // SAFETY: the node is alive, and was queued there with this kind.
                 |node| unsafe { self.retract(node, |s| &mut s.receivers, Kind::Op) },
             );
         }
     }
 
-    /// Takes the oldest message and lets a waiting sender have its place.
+    /// Takes the oldest message and gives the freed place to a waiting sender.
     fn pop_locked(&self, state: &mut State, to: *mut T) -> Locked {
         if !self.ring.head().has(WAITING) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             return match unsafe { self.ring.try_pop(to, 0) } {
                 Some(Pop::Done) => Locked::Done(Wakes::new()),
                 Some(Pop::Empty { closed: true }) => Locked::Disconnected,
@@ -302,13 +312,14 @@ impl<T> Array<T> {
         match self.ring.front() {
             Front::Filled => self.pop_and_refill(state, to),
             Front::Busy => Locked::Busy,
-            // All the capacity is reserved: the queued senders are next.
+            // The ring is empty and a sender is queued, so all the capacity is reserved. The message of the
+            // first queued sender is the next one.
             Front::Empty { closed } => match state.senders.ops.claim_with_slot() {
                 Some(node) => {
                     let mut wakes = Wakes::new();
-                    // SAFETY: the node is claimed, its slot holds a message of our type that we take.
+                    // SAFETY: the node is claimed, and its slot holds a message of our type, which we take.
                     unsafe {
-                        ptr::copy_nonoverlapping((*node.as_ptr()).slot.cast::<T>(), to, 1);
+                        ptr::copy_nonoverlapping((*node.as_ptr()).slot().cast::<T>(), to, 1);
                         wakes.add(node, Outcome::Done);
                     }
                     self.settle_head_flag(state);
@@ -320,20 +331,21 @@ impl<T> Array<T> {
         }
     }
 
-    /// As `pop_locked`, when the front is filled and `head` carries `WAITING`.
+    /// The part of `pop_locked` for the case that the front is filled and `head` carries `WAITING`.
     fn pop_and_refill(&self, state: &mut State, to: *mut T) -> Locked {
         if self.ring.tail().has(HELD) && !self.ring.back_is_free() {
-            // We could not put a sender's message there; so do not claim it.
+            // There is no free slot yet for a queued sender's message, so do not claim a sender.
             return Locked::Busy;
         }
         let mut wakes = Wakes::new();
         let sender = state.senders.ops.claim();
-        // SAFETY: the node is claimed; a slot holds a message of our type.
-        let slot = sender.map(|node| unsafe { (*node.as_ptr()).slot.cast::<T>() });
+        // SAFETY: the node is claimed, so we may read it.
+        let slot = sender.map(|node| unsafe { (*node.as_ptr()).slot().cast::<T>() });
         match (sender, slot) {
             (Some(node), Some(slot)) if !slot.is_null() => {
-                // SAFETY: the front is filled. The ring is full (A2) unless room is reserved, and then the slot
-                // at the tail is free and only ours to fill (A3).
+                // SAFETY: the front is filled, and the sender's slot holds a message of our type. If no room
+                // is reserved, the ring is full (A2). Otherwise `tail` carries `HELD`: only we, who hold the
+                // lock, can fill the slot at the tail (A3), and it is free.
                 unsafe {
                     if self.ring.tail().has(HELD) {
                         self.pop_certainly(to);
@@ -345,10 +357,10 @@ impl<T> Array<T> {
                 }
             }
             (Some(node), _) => {
-                // The place that becomes free is promised to the select before anybody can see it.
+                // Reserve the place for the select before the pop makes it visible to other senders.
                 self.ring.flag_tail(HELD);
                 state.reserved += 1;
-                // SAFETY: the front is filled; the node is claimed.
+                // SAFETY: the front is filled, and the node is claimed.
                 unsafe {
                     self.pop_certainly(to);
                     wakes.add(node, Outcome::Credit);
@@ -365,23 +377,24 @@ impl<T> Array<T> {
     }
 
     /// # Safety
-    /// The front is filled, `head` carries `WAITING`, `to` may be written to.
+    /// The front is filled, `head` carries `WAITING`, and `to` may be written to.
     unsafe fn pop_certainly(&self, to: *mut T) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let result = unsafe { self.ring.try_pop(to, WAITING) };
         debug_assert_eq!(result, Some(Pop::Done));
     }
 
     /// # Safety
-    /// The back is free, `tail` carries `HELD`, `from` is a message that is given away.
+    /// The slot at the tail is free, `tail` carries `HELD`, and `from` is a message that the caller gives
+    /// away.
     pub(super) unsafe fn push_certainly(&self, from: *const T) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let result = unsafe { self.ring.try_push(from, WAITING | HELD) };
         debug_assert_eq!(result, Some(Push::Done));
     }
 
-    /// Makes senders come to the lock. False if there is something to receive, or nothing ever will be; then
-    /// nothing has changed.
+    /// Sets `WAITING` in `tail`, which makes senders take the lock. Returns false, with nothing changed, if
+    /// there is something to receive or the channel is closed.
     pub(super) fn stop_senders(&self, state: &State) -> bool {
         let tail = self.ring.flag_tail(WAITING);
         if tail.is_at(self.ring.head()) && !tail.has(CLOSED) {
@@ -394,46 +407,51 @@ impl<T> Array<T> {
     // Waiting.
 
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
+    /// The node's owner follows the rules of `waitq.rs`.
     pub(super) unsafe fn publish<S>(
         &self,
         mut state: Guard<'_, State, S>,
-        node: *mut Node,
+        node: *const Node,
         side: fn(&mut State) -> &mut Side,
         kind: Kind,
     ) {
-        // SAFETY: the caller's.
-        unsafe { side(&mut state).queue(kind).push(node) };
+        // SAFETY: the caller's promise.
+        unsafe { side(&mut state).queue(kind).push_back(node) };
     }
 
     /// # Safety
     /// The node is alive and was published at this side with this kind.
-    pub(super) unsafe fn retract(&self, node: *mut Node, side: fn(&mut State) -> &mut Side, kind: Kind) {
+    pub(super) unsafe fn retract(&self, node: *const Node, side: fn(&mut State) -> &mut Side, kind: Kind) {
         let mut state = self.state.lock();
-        // SAFETY: the caller's.
-        unsafe { side(&mut state).queue(kind).unlink(node) };
+        // SAFETY: the caller's promise.
+        unsafe { side(&mut state).queue(kind).remove(node) };
         self.settle_tail_flag(&state);
         self.settle_head_flag(&state);
     }
 
     // The channel as a whole.
 
-    /// Operations that wait: of senders, of receivers.
+    /// The numbers of operations that wait: sends, receives.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.senders.ops.len(), state.receivers.ops.len())
     }
 
-    /// Nothing is sent from now on; those who wait are told. False if that was so before.
+    /// Closes the channel: nothing can be sent from now on, and all waiters are woken. Returns false if it
+    /// was closed before.
     pub(crate) fn close(&self) -> bool {
         let mut state = self.state.lock();
         if self.ring.flag_tail(CLOSED).has(CLOSED) {
             return false;
         }
         let mut wakes = Wakes::new();
-        state.receivers.disconnect(&mut wakes);
         state.senders.disconnect(&mut wakes);
+        while state.receivers.disconnect_some(&mut wakes) {
+            drop(state);
+            std::mem::replace(&mut wakes, Wakes::new()).fire();
+            state = self.state.lock();
+        }
         self.settle_tail_flag(&state);
         self.settle_head_flag(&state);
         drop(state);
@@ -441,7 +459,7 @@ impl<T> Array<T> {
         true
     }
 
-    /// Closes and drops what is buffered.
+    /// Closes the channel and drops the buffered messages.
     pub(crate) fn close_and_discard(&self) {
         self.close();
         while self.try_recv().is_ok() {}
@@ -458,7 +476,8 @@ impl<T> Array<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        // No handle is left, so nobody waits. Messages are left only if the drop of one panicked in
+        // `close_and_discard`.
         while self.try_recv().is_ok() {}
     }
 }

@@ -1,5 +1,5 @@
-//! Bounded channels in selects: reservations for sends whose message comes later, and waiting for several at once.
-//! The invariants A1 to A4 are those of `array.rs`.
+//! The part that bounded channels play in selects: reservations for sends whose message comes later, and
+//! queuing for a select that waits at several channels. The invariants A1 to A4 are those of `array.rs`.
 
 use std::ptr;
 
@@ -7,10 +7,11 @@ use crate::chan::array::{Array, State};
 use crate::chan::relax::Relax;
 use crate::chan::ring::{CLOSED, HELD, WAITING};
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes};
-use crate::sched::visit::Inside;
+use crate::sched::park::channel_op::Inside;
 
 impl<T> Array<T> {
-    /// Reserves a place. `Credit`, `Disconnected`, or `Pending` if there is no room.
+    /// Reserves a place for a send. The outcome is `Credit`, `Disconnected`, or `Pending` if there is no
+    /// room.
     pub(crate) fn try_reserve(&self) -> Outcome {
         let mut state = self.state.lock();
         let tail = self.ring.flag_tail(HELD);
@@ -22,14 +23,15 @@ impl<T> Array<T> {
         if tail.has(CLOSED) { Outcome::Disconnected } else { Outcome::Pending }
     }
 
+    /// Clears `HELD` in `tail` if nothing is reserved any more.
     fn settle_hold(&self, state: &State) {
         if state.reserved == 0 && self.ring.tail().has(HELD) {
             self.ring.unflag_tail(HELD);
         }
     }
 
-    /// Uses a reservation: `Done`, or `Disconnected` if the channel was closed meanwhile; then the message is
-    /// still the caller's.
+    /// Sends a message into a reserved place. The outcome is `Done`, or `Disconnected` if the channel was
+    /// closed meanwhile; then the message still belongs to the caller.
     pub(crate) fn send_reserved(&self, msg: *const T) -> Outcome {
         let mut relax = Relax::new();
         loop {
@@ -45,12 +47,12 @@ impl<T> Array<T> {
             {
                 drop(state);
                 wakes.fire();
-                // The message did not need the place.
+                // A receiver took the message directly, so the reserved place was not needed.
                 self.cancel_reserved();
                 return Outcome::Done;
             }
             if self.ring.back_is_free() {
-                // SAFETY: the back is free, and `tail` carries HELD (A3).
+                // SAFETY: the slot at the tail is free, and `tail` carries `HELD` (A3).
                 unsafe { self.push_certainly(msg) };
                 state.reserved -= 1;
                 let wakes = self.filled(&mut state);
@@ -64,7 +66,7 @@ impl<T> Array<T> {
         }
     }
 
-    /// Gives a reservation back: its place goes to a waiting sender.
+    /// Gives a reservation back: its place goes to a waiting sender, if there is one.
     pub(crate) fn cancel_reserved(&self) {
         let mut relax = Relax::new();
         loop {
@@ -86,12 +88,12 @@ impl<T> Array<T> {
             }
             if let Some(node) = state.senders.ops.claim() {
                 let mut wakes = Wakes::new();
-                // SAFETY: the node is claimed; a slot holds a message of our type. The back is free and
-                // `tail` carries HELD.
+                // SAFETY: the node is claimed, and its slot, if it has one, holds a message of our type. The
+                // slot at the tail is free, and `tail` carries `HELD`.
                 unsafe {
-                    let slot = (*node.as_ptr()).slot.cast::<T>();
+                    let slot = (*node.as_ptr()).slot().cast::<T>();
                     if slot.is_null() {
-                        // The reservation changes hands.
+                        // The sender is a select: the reservation passes to it.
                         wakes.add(node, Outcome::Credit);
                     } else {
                         self.push_certainly(slot);
@@ -108,33 +110,33 @@ impl<T> Array<T> {
         }
     }
 
-    /// Queues a select's send, unless it is ready now: then the result is false.
+    /// Queues a select's send. Returns false, and does not queue it, if it is ready now.
     ///
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+    /// The node's owner follows the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_send(&self, _: &mut Inside, node: *const Node, kind: Kind) -> bool {
         let state = self.state.lock_inside();
         if self.ring.tail().has(CLOSED) || !self.stop_receivers(&state) {
             return false;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { self.publish(state, node, |s| &mut s.senders, kind) };
         true
     }
 
-    /// Queues a select's receive, unless it is ready now: then the result is false.
+    /// Queues a select's receive. Returns false, and does not queue it, if it is ready now.
     ///
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, _: &mut Inside, node: *mut Node, kind: Kind) -> bool {
+    /// The node's owner follows the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_recv(&self, _: &mut Inside, node: *const Node, kind: Kind) -> bool {
         let state = self.state.lock_inside();
-        // SAFETY: the node is the caller's, and not yet published.
+        // SAFETY: the node belongs to the caller, and is not published yet.
         let own = unsafe { (*node).wait() };
-        // With all the capacity reserved, senders can wait at an empty ring.
-        if state.senders.ops.has_claimable(own, Node::has_slot) || !self.stop_senders(&state) {
+        // If all the capacity is reserved, senders can wait at an empty ring.
+        if state.senders.ops.has_other(own, Node::has_slot) || !self.stop_senders(&state) {
             return false;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { self.publish(state, node, |s| &mut s.receivers, kind) };
         true
     }
@@ -143,8 +145,8 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, _: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    pub(crate) unsafe fn dequeue_send(&self, _: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe { self.retract(node, |s| &mut s.senders, kind) };
     }
 
@@ -152,8 +154,8 @@ impl<T> Array<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, _: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    pub(crate) unsafe fn dequeue_recv(&self, _: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe { self.retract(node, |s| &mut s.receivers, kind) };
     }
 
@@ -171,7 +173,7 @@ impl<T> Array<T> {
             || self.ring.is_closed()
             || self.ring.head().has(WAITING) && {
                 let state = self.state.lock();
-                state.senders.ops.has_claimable(ptr::null(), Node::has_slot)
+                state.senders.ops.has_other(ptr::null(), Node::has_slot)
             }
     }
 }

@@ -1,15 +1,19 @@
-//! The ends of channels as futures.
+//! Sends and receives as futures: `send_async` and `recv_async`.
 //!
-//! A future cannot wait inside a poll, so its node lies in a [`Record`] on the heap, with two counts: the future's, and that
-//! of the channel's queue, which passes to whoever claims the node and is given up by its `ready`.
+//! A future cannot wait inside a poll, so its node cannot lie on a stack. It lies in a [`Record`] on the heap
+//! instead. The record has two reference counts: one belongs to the future, the other to the channel's queue.
+//! A claimer of the node takes over the queue's count, and its `ready` gives that count up.
 //!
-//! - R1. A record is queued once. Its `Wait` decides between a claimer and the future that takes the node back.
-//! - R2. `polled`, `msg` and the node's outcome belong to the claimer from its claim until `done` is set; before and after
-//!   to the future, or whoever has the last count.
+//! - R1. A record is queued once. Its `Wait` decides between a claimer and the future that takes the node
+//!   back.
+//! - R2. `polled`, `msg` and the node's outcome belong to the claimer from its claim until it sets `done`.
+//!   Before and after that, they belong to the future or, once that is dropped, to the holder of the last
+//!   count.
 //!
-//! A receive only watches: it is told that a message came, and the next poll takes it. So a future that is dropped loses no
-//! message. A send watches for room in the same way. Without a buffer two that only watch would never meet, so there a
-//! send is queued as an operation, with its message: a receiver takes that, or the future takes it back when it is dropped.
+//! A receive only watches: a sender tells it that a message came, and the next poll takes the message. So a
+//! future that is dropped loses no message. A send watches for room in the same way. In a channel without a
+//! buffer, two sides that only watch would never meet. So there a send is queued as an operation, together
+//! with its message. A receiver takes that message, or the future takes it back when it is dropped.
 
 use std::cell::UnsafeCell;
 use std::future::Future;
@@ -25,22 +29,25 @@ use crate::chan::handle::Handle;
 use crate::chan::receiver::Receiver;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::{Kind, Node, Outcome};
-use crate::future::poller::Polled;
-use crate::future::{Sleep, sleep_until};
-use crate::sched::visit::Inside;
-use crate::sched::waiter::{FIRST_FREE_CLAIM, Hook, UNCLAIMED, Wait, Waiter};
-use crate::timer::Fire;
+use crate::goroutine::sleep_future::{Sleep, sleep_until};
+use crate::goroutine::waker::Polled;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::park::wait::{FIRST_FREE_CLAIM, UNCLAIMED, Wait};
+use crate::sched::types::waiter::{Hook, Waiter};
 
-/// The claim of a future that takes its node back.
+/// The claim with which a future takes its own node back.
 const TAKEN_BACK: usize = FIRST_FREE_CLAIM + 1;
 
+/// What a future queues at a channel: its node, and everything that a claimer needs to wake the future. The
+/// hook comes first, because the `Waiter` is the hook's address.
 #[repr(C)]
 struct Record<T> {
     hook: Hook,
     wait: Wait,
-    /// The claimer is done.
+    /// True once the claimer is done with the record.
     done: AtomicBool,
     node: UnsafeCell<Node>,
+    /// Whom to ready: the party that polls the future. `None` once it was readied.
     polled: UnsafeCell<Option<Polled>>,
     /// The message of a send that is queued as an operation.
     msg: UnsafeCell<Option<MaybeUninit<T>>>,
@@ -51,12 +58,12 @@ impl<T> Record<T> {
         let polled = Some(Polled::new(waker));
         let record = Arc::new_cyclic(|this: &std::sync::Weak<Record<T>>| {
             let this = this.as_ptr();
-            // SAFETY: the record is there until `told` was called: its count in the queue.
+            // SAFETY: the queue's count keeps the record alive until `told` is called.
             let waiter = unsafe { Waiter::from_hook(this.cast()) };
             // SAFETY: only an address is computed.
             let wait = unsafe { &raw const (*this).wait };
             Record {
-                hook: Hook { ready: told::<T>, fire: never_told },
+                hook: Hook { ready: told::<T>, ready_inside: never_told, retract: never_retracted },
                 wait: Wait::of(waiter),
                 done: AtomicBool::new(false),
                 node: UnsafeCell::new(Node::with(wait, waiter, FIRST_FREE_CLAIM, ptr::null_mut())),
@@ -64,29 +71,31 @@ impl<T> Record<T> {
                 msg: UnsafeCell::new(msg.map(MaybeUninit::new)),
             }
         });
-        // SAFETY: not published yet.
+        // SAFETY: the record is not published yet, so it is ours.
         unsafe {
             if let Some(msg) = &mut *record.msg.get() {
-                (*record.node.get()).slot = msg.as_mut_ptr().cast();
+                (*record.node.get()).data.slot = msg.as_mut_ptr().cast();
             }
         }
         record
     }
 
-    /// Whether somebody claimed it. It is done when `done` says so.
+    /// Whether the node has been claimed, by a claimer or by its future. A claimer may still be at work: see
+    /// `done`.
     fn is_claimed(&self) -> bool {
         self.wait.claim() != UNCLAIMED
     }
 
-    /// Takes the node out of its queue, with the message. `Err`: somebody has claimed it.
+    /// Takes the node out of its queue and returns its message, if it has one. `Err`: a claimer was faster.
     ///
     /// # Safety
-    /// It was queued there, with this kind.
+    /// The node was queued at `handle` with this kind.
     unsafe fn take_back(self: &Arc<Self>, handle: &dyn Handle, kind: Kind) -> Result<Option<T>, ()> {
         if !self.wait.try_claim(TAKEN_BACK) {
             return Err(());
         }
-        // SAFETY: it is ours. Out of the queue, that count is ours, too.
+        // SAFETY: we won the claim, so the record is ours (R2). Once the node is out of the queue, the
+        // queue's count is ours too.
         unsafe {
             handle.dequeue(&Inside::enter(), self.node.get(), kind);
             drop(Arc::from_raw(Arc::as_ptr(self)));
@@ -95,9 +104,9 @@ impl<T> Record<T> {
     }
 
     /// # Safety
-    /// The record is the caller's (R2).
+    /// The record belongs to the caller (R2), and no receiver took its message.
     unsafe fn take_msg(&self) -> Option<T> {
-        // SAFETY: an unclaimed or disconnected send still has its message.
+        // SAFETY: no receiver took the message, so it is there.
         unsafe { (*self.msg.get()).take().map(|msg| msg.assume_init()) }
     }
 }
@@ -105,25 +114,26 @@ impl<T> Record<T> {
 impl<T> Drop for Record<T> {
     fn drop(&mut self) {
         if let Some(polled) = self.polled.get_mut().take() {
-            // SAFETY: nobody was readied, and the last count goes.
+            // SAFETY: the Waiter was not readied and never will be, because this is the last count.
             unsafe { polled.retract() };
         }
-        if self.node.get_mut().outcome != Outcome::Done
+        if self.node.get_mut().outcome() != Outcome::Done
             && let Some(msg) = self.msg.get_mut()
         {
-            // SAFETY: nobody took it.
+            // SAFETY: the send did not happen, so the message is still there.
             unsafe { msg.assume_init_drop() };
         }
     }
 }
 
-/// The claimer is done with the node of a record: it gives up the queue's count and wakes who polls.
+/// The hook's `ready`: the claimer is done with the node. Gives up the queue's count and readies the party
+/// that polls the future.
 unsafe fn told<T>(hook: *const Hook) {
-    // SAFETY: the count of the queue, which the claimer has (R1).
+    // SAFETY: this is the queue's count, which the claimer took over (R1).
     let record = unsafe { Arc::from_raw(hook.cast::<Record<T>>()) };
-    // SAFETY: R2.
+    // SAFETY: the claimer owns `polled` until it sets `done` (R2).
     let polled = unsafe { (*record.polled.get()).take() };
-    // Release: whoever sees it sees the outcome.
+    // Release pairs with the Acquire in `poll_record`: a future that sees `done` also sees the outcome.
     record.done.store(true, Ordering::Release);
     drop(record);
     if let Some(polled) = polled {
@@ -131,21 +141,27 @@ unsafe fn told<T>(hook: *const Hook) {
     }
 }
 
-/// Who ends a wait at a channel uses that channel, and is not inside the runtime.
-unsafe fn never_told(_hook: *const Hook) -> Fire {
+/// The hook's `ready_inside`. Only users of the channel end a wait there, so no timer ever calls it.
+unsafe fn never_told(_hook: *const Hook) -> Option<Waiter> {
     unreachable!("no timer ends a wait at a channel")
 }
 
-/// A future's wait at one end of a channel.
+/// The hook's `retract`: a record is taken back by [`Watch`] itself.
+unsafe fn never_retracted(_hook: *const Hook) {
+    unreachable!("only its future takes a record back")
+}
+
+/// The wait of a future at one end of a channel.
 struct Watch<T> {
+    /// The record that was queued last, and the waker it was made for.
     record: Option<(Arc<Record<T>>, Waker)>,
-    /// Of a receiver that delivers times.
+    /// For receivers of timer channels: wakes the future at the receiver's deadline.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-// SAFETY: a record is handed from thread to thread as R2 says; a message must be `Send` for that.
+// SAFETY: R2 says which thread may use a record; its message moves between threads, hence `T: Send`.
 unsafe impl<T: Send> Send for Watch<T> {}
-// SAFETY: nothing can be done with a shared reference.
+// SAFETY: a shared reference gives access to nothing.
 unsafe impl<T: Send> Sync for Watch<T> {}
 
 impl<T> Watch<T> {
@@ -153,12 +169,12 @@ impl<T> Watch<T> {
         Watch { record: None, sleep: None }
     }
 
-    /// Whether it is queued, and will wake this waker.
+    /// Whether a record is queued that will wake this waker.
     fn waits_for(&self, waker: &Waker) -> bool {
         self.record.as_ref().is_some_and(|(record, own)| !record.is_claimed() && own.will_wake(waker))
     }
 
-    /// Queues a new record. False: the operation may be possible now; the message comes back.
+    /// Queues a new record. `Err`, with the message, if the operation may be possible now.
     fn begin(
         &mut self,
         handle: &dyn Handle,
@@ -168,23 +184,23 @@ impl<T> Watch<T> {
     ) -> Result<(), Option<T>> {
         let record = Record::new(waker, msg);
         let queued = Arc::into_raw(record.clone());
-        // SAFETY: the queue's count keeps the node until it is claimed and told, or taken back.
+        // SAFETY: the queue's count keeps the node alive until it is claimed and told, or taken back.
         if unsafe { handle.enqueue(&mut Inside::enter(), record.node.get(), kind) } {
             self.record = Some((record, waker.clone()));
             return Ok(());
         }
-        // SAFETY: not queued: both counts are ours.
+        // SAFETY: the record was not queued, so both counts are ours.
         unsafe {
             drop(Arc::from_raw(queued));
             Err(record.take_msg())
         }
     }
 
-    /// Takes the node out of its queue, if nobody has claimed it. The message, unless somebody took it.
+    /// Takes the node out of its queue, if it was not claimed. Returns the message, unless a claimer took it.
     fn take_back(&mut self, handle: &dyn Handle, kind: Kind) -> Option<T> {
         self.sleep = None;
         let (record, _waker) = self.record.take()?;
-        // SAFETY: it was queued there.
+        // SAFETY: the node was queued at this handle with this kind.
         unsafe { record.take_back(handle, kind) }.unwrap_or(None)
     }
 }
@@ -197,9 +213,9 @@ pub struct RecvFuture<'a, T> {
 }
 
 impl<T> Receiver<T> {
-    /// As [`recv`](Receiver::recv), as a future. Dropping it before it is ready loses no message.
+    /// Like [`recv`](Receiver::recv), as a future. Dropping the future before it is ready loses no message.
     ///
-    /// In a channel of capacity zero, a `try_send` does not see a receiver that waits in this way.
+    /// In a channel of capacity zero, `try_send` does not see a receiver that waits in this way.
     ///
     /// ```
     /// let (sender, receiver) = gort::chan::bounded(1);
@@ -260,7 +276,7 @@ impl<T> Drop for RecvFuture<'_, T> {
 #[must_use = "futures do nothing unless they are polled"]
 pub struct SendFuture<'a, T> {
     sender: &'a Sender<T>,
-    /// Not while it is in a record.
+    /// `None` while the message is in a record.
     msg: Option<T>,
     watch: Watch<T>,
 }
@@ -269,8 +285,9 @@ pub struct SendFuture<'a, T> {
 impl<T> Unpin for SendFuture<'_, T> {}
 
 impl<T> Sender<T> {
-    /// As [`send`](Sender::send), as a future. If it is dropped before it is ready, the message is dropped with it and
-    /// was not sent; or, in a channel of capacity zero, a receiver may have just taken it.
+    /// Like [`send`](Sender::send), as a future. If the future is dropped before it is ready, the message is
+    /// dropped with it and was not sent. The exception is a channel of capacity zero, where a receiver may
+    /// have taken the message just before.
     ///
     /// ```
     /// let (sender, receiver) = gort::chan::bounded(0);
@@ -282,6 +299,7 @@ impl<T> Sender<T> {
         SendFuture { sender: self, msg: Some(msg), watch: Watch::new() }
     }
 
+    /// How a future's send is queued. See the head of this file.
     fn async_kind(&self) -> Kind {
         if self.capacity() == Some(0) { Kind::Op } else { Kind::Watch }
     }
@@ -295,7 +313,7 @@ impl<T> Future for SendFuture<'_, T> {
         let kind = this.sender.async_kind();
         loop {
             let Some(msg) = this.msg.take() else {
-                // It is in the record.
+                // The message is in the record.
                 match this.poll_record(context) {
                     Some(result) => return result,
                     None => continue,
@@ -332,13 +350,13 @@ impl<T> Future for SendFuture<'_, T> {
 }
 
 impl<T> SendFuture<'_, T> {
-    /// The message is with the queued operation. `None`: it is back.
+    /// Polls while the message is in the record. `None` if the message came back and is to be sent again.
     fn poll_record(&mut self, context: &mut Context<'_>) -> Option<Poll<Result<(), SendError<T>>>> {
         let (record, _) = self.watch.record.as_ref().expect("a future is not polled after it was ready");
         if record.done.load(Ordering::Acquire) {
-            // SAFETY: the claimer is done (R2).
+            // SAFETY: the claimer is done, so the record is ours (R2).
             let (outcome, msg) = unsafe {
-                let outcome = (*record.node.get()).outcome;
+                let outcome = (*record.node.get()).outcome();
                 (outcome, if outcome == Outcome::Done { None } else { record.take_msg() })
             };
             self.watch.record = None;
@@ -354,7 +372,7 @@ impl<T> SendFuture<'_, T> {
         if self.watch.waits_for(context.waker()) {
             return Some(Poll::Pending);
         }
-        // SAFETY: it was queued there.
+        // SAFETY: the node was queued at this handle with this kind.
         match unsafe { record.take_back(self.sender, Kind::Op) } {
             Ok(msg) => {
                 self.watch.record = None;
@@ -362,7 +380,7 @@ impl<T> SendFuture<'_, T> {
                 None
             }
             Err(()) => {
-                // Whoever claimed it is about to wake the old waker: ask again soon.
+                // The claimer is about to wake the old waker, not this one: poll again soon.
                 context.waker().wake_by_ref();
                 Some(Poll::Pending)
             }

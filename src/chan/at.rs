@@ -1,14 +1,14 @@
-//! A channel that delivers one message, its own time. There is no sender, no timer and no thread: the
-//! receivers wait with a deadline.
+//! The channel of `after` and `at`: it delivers one message, the instant at which it is due. There is no
+//! sender, no timer and no thread: the receivers wait with a deadline.
 
 use std::time::Instant;
 
-use crate::atomic::{AtomicUsize, Ordering};
+use crate::base::atomic::{AtomicUsize, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::{ELSEWHERE, sleep_until};
-use crate::context::ambient;
-use crate::sched::reason::WaitReason;
-use crate::time::clock;
+use crate::sched::park::clock;
+use crate::sched::park::limit;
+use crate::sched::types::wait_reason::WaitReason;
 
 /// The channel of `after` and `at`.
 pub(crate) struct At {
@@ -26,9 +26,9 @@ impl At {
         self.received.load(Ordering::Relaxed) != 0
     }
 
-    /// Takes the message, which is due. False if somebody else did.
+    /// Takes the message, which is due. Returns false if another receiver took it first.
     fn take(&self) -> bool {
-        // Nothing travels with the message: Relaxed.
+        // Relaxed: the message publishes no other memory.
         self.received.swap(1, Ordering::Relaxed) == 0
     }
 
@@ -37,7 +37,7 @@ impl At {
     }
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
-        let _unlimited = deadline.is_none().then(ambient::suspend);
+        let _unlimited = deadline.is_none().then(limit::suspend);
         let object = ELSEWHERE;
         if !self.is_received() {
             let now = clock::now();
@@ -52,7 +52,7 @@ impl At {
                 return Ok(self.when);
             }
         }
-        // No other message will come.
+        // The message was taken, and no other will come: wait until the deadline, or forever.
         sleep_until(WaitReason::ChanReceive, object, deadline);
         Err(RecvTimeoutError::Timeout)
     }
@@ -61,7 +61,7 @@ impl At {
         !self.is_received() && clock::now() >= self.when
     }
 
-    /// When a select must look again.
+    /// When the message is due; `None` once it was received.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         (!self.is_received()).then_some(self.when)
     }

@@ -2,23 +2,24 @@
 
 use std::ptr::{self, NonNull};
 
-pub(crate) use crate::atomic::CHAN_BLOCK as BLOCK;
-use crate::atomic::{AtomicPtr, Ordering};
+pub(crate) use crate::base::atomic::CHAN_BLOCK as BLOCK;
+use crate::base::atomic::{AtomicPtr, Ordering};
 use crate::chan::slot::Place;
 
-/// `BLOCK` places for messages. Which of them hold one is known by the positions of the two ends.
+/// `BLOCK` places for messages. The positions of the channel's two ends tell which places hold a message.
 pub(crate) struct Block<T> {
-    /// Relaxed is enough: the link is published with the tail's position.
+    /// Accessed with Relaxed: the tail's position, stored afterwards with Release, publishes the link.
     next: AtomicPtr<Block<T>>,
     messages: [Place<T>; BLOCK],
 }
 
 impl<T> Block<T> {
-    /// An empty block on the heap. Made there: so many large messages would not fit on a goroutine's stack.
+    /// Allocates an empty block. It is initialised in place on the heap: a block of large messages would not
+    /// fit on a goroutine's stack.
     pub(crate) fn new() -> NonNull<Block<T>> {
         let mut block = Box::<Block<T>>::new_uninit();
         let at = block.as_mut_ptr();
-        // SAFETY: all its parts are written, within the box.
+        // SAFETY: all writes are within the box, and together they initialise all of its fields.
         let block = unsafe {
             (&raw mut (*at).next).write(AtomicPtr::new(ptr::null_mut()));
             let messages = (&raw mut (*at).messages).cast::<Place<T>>();
@@ -30,12 +31,12 @@ impl<T> Block<T> {
         NonNull::from(Box::leak(block))
     }
 
-    /// Gives the memory back. Messages in it are not dropped.
+    /// Frees the memory. Messages in it are not dropped.
     ///
     /// # Safety
-    /// The block came from `new` and nobody uses it any more.
+    /// The block came from `new`, and nothing uses it any more.
     pub(crate) unsafe fn free(block: NonNull<Block<T>>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         drop(unsafe { Box::from_raw(block.as_ptr()) });
     }
 
@@ -49,7 +50,7 @@ impl<T> Block<T> {
         self.next.store(next, Ordering::Relaxed);
     }
 
-    /// The place of a message.
+    /// The place at `index`.
     #[inline]
     pub(crate) fn place(&self, index: usize) -> &Place<T> {
         &self.messages[index]

@@ -1,52 +1,54 @@
-//! The life of a channel: two counted sides and one allocation.
+//! The lifetime of a channel: two reference-counted sides that share one allocation.
 //!
-//! When the last handle of a side goes, that side is disconnected. The side that goes last frees the channel.
+//! When the last handle of a side is dropped, that side disconnects the channel. The side that leaves last
+//! frees it.
 //!
-//! Every handle is the address of that allocation: the search for leaks (`sched/leak/`) relies on it.
+//! Every handle is the address of that allocation: the leak search (`diag/leak/`) relies on it.
 
 use std::ops::{Deref, Range};
 use std::process::abort;
 
-use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
+use crate::base::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// More handles than this cannot be counted safely; a program that leaks them in a loop is stopped.
+/// The largest number of handles of one side. A program that leaks handles in a loop is aborted here, before
+/// the count can overflow.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
 #[repr(C)]
 struct Counter<C> {
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    /// How many sides are gone: 0, 1 or 2.
+    /// How many sides have left: 0, 1 or 2.
     gone: AtomicU32,
-    /// The size of `channel`, which follows at once: see [`allocation`].
+    /// The size of `channel` in bytes. Lies directly before `channel`, where [`allocation`] reads it.
     bytes: u32,
     channel: C,
 }
 
-/// What comes before the channel.
+/// The size of what lies before the channel, in bytes.
 const HEAD: usize = size_of::<Counter<()>>();
 
-/// The addresses of the allocation that has its channel at `channel`.
+/// The address range of the allocation whose channel is at the address `channel`.
 ///
 /// # Safety
-/// There is a channel made by [`new`].
+/// At `channel` there is a live channel made by [`new`].
 pub(crate) unsafe fn allocation(channel: usize) -> Range<usize> {
-    // SAFETY: the caller's promise; `new` checks that this is where the size is.
+    // SAFETY: the caller's promise; `new` checks that the size lies directly before the channel.
     let bytes = unsafe { *((channel - size_of::<u32>()) as *const u32) };
     channel - HEAD..channel + bytes as usize
 }
 
-/// Whether one of its sides is gone: whoever waits there is about to be woken.
+/// Whether one of the channel's sides is gone. If so, all who wait there are about to be woken.
 ///
 /// # Safety
-/// There is a channel made by [`new`].
+/// At `channel` there is a live channel made by [`new`].
 pub(crate) unsafe fn is_disconnected(channel: usize) -> bool {
-    // SAFETY: the caller's promise; what comes before the channel does not depend on it.
+    // SAFETY: the caller's promise; the fields before the channel do not depend on its type.
     let head = unsafe { &*((channel - HEAD) as *const Counter<()>) };
     head.senders.load(Ordering::Relaxed) == 0 || head.receivers.load(Ordering::Relaxed) == 0
 }
 
-/// A channel with one handle on each side.
+/// Allocates a channel, with one handle on each side.
 pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
     const {
         assert!(std::mem::offset_of!(Counter<C>, channel) == HEAD && size_of::<C>() <= u32::MAX as usize);
@@ -61,7 +63,7 @@ pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
     (SenderSide { counter }, ReceiverSide { counter })
 }
 
-/// Counts a side as gone, even if a message panicked while it was dropped.
+/// A guard that counts a side as gone when it is dropped, even if the drop of a buffered message panics.
 struct Leave<C> {
     counter: *mut Counter<C>,
     panicked: bool,
@@ -69,11 +71,13 @@ struct Leave<C> {
 
 impl<C> Drop for Leave<C> {
     fn drop(&mut self) {
-        // AcqRel: whoever frees the channel sees all that the other side did.
-        // SAFETY: a side is counted as gone once, so the channel is alive until the second comes here.
+        // AcqRel: the side that frees the channel sees everything that the other side did.
+        // SAFETY: each side is counted as gone once, so the channel stays alive until the second one gets
+        // here.
         unsafe {
             let last = (*self.counter).gone.fetch_add(1, Ordering::AcqRel) == 1;
-            // After a panic the rest is leaked: another panic now would end the process.
+            // After a panic the channel is leaked: dropping it could panic again, which would abort the
+            // process.
             if last && !self.panicked {
                 drop(Box::from_raw(self.counter));
             }
@@ -90,7 +94,7 @@ macro_rules! side {
         }
 
         impl<C> $name<C> {
-            /// One more handle.
+            /// Makes one more handle of this side.
             pub(crate) fn acquire(&self) -> $name<C> {
                 // SAFETY: we are a handle, so the channel is alive.
                 let before = unsafe { (*self.counter).$count.fetch_add(1, Ordering::Relaxed) };
@@ -100,12 +104,13 @@ macro_rules! side {
                 $name { counter: self.counter }
             }
 
-            /// One handle less; `disconnect` if it was the last of this side.
+            /// Gives a handle up. Calls `disconnect` if it was the last of this side.
             ///
             /// # Safety
             /// The handle is not used afterwards.
             pub(crate) unsafe fn release(&self, disconnect: impl FnOnce(&C)) {
-                // AcqRel: what was done through the other handles of this side comes before the disconnect.
+                // AcqRel: everything done through the other handles of this side happens before the
+                // disconnect.
                 // SAFETY: we are a handle, so the channel is alive.
                 if unsafe { (*self.counter).$count.fetch_sub(1, Ordering::AcqRel) } == 1 {
                     let mut leave = Leave { counter: self.counter, panicked: true };

@@ -1,16 +1,19 @@
-//! The select itself: try all operations, and if none is ready, wait for all of them at once.
+//! The algorithm of select: try all operations, and if none is ready, wait for all of them at once.
 //!
-//! 1. The operations are tried in random order (or as listed, if biased). The first that is ready is performed.
-//! 2. A [`Node`] for each is queued at its channel, all of them with one [`Wait`]. If an operation turns out to
-//!    be ready meanwhile, the select claims its own `Wait` and starts again.
-//! 3. The select parks once. Whoever makes an operation possible claims the `Wait` with the number of that
-//!    operation, performs it (a message lies in the slot, a place is reserved, a receiver was met) and wakes
-//!    the select. So a select is not woken in vain, and never has to compete for what it was woken for.
-//! 4. The other nodes are taken out of their queues.
+//! 1. The select tries its operations in random order (or as listed, if it is biased) and performs the first
+//!    that is ready.
+//! 2. If none is ready, it queues a [`Node`] for each operation at its channel. All of these nodes share one
+//!    [`Wait`]. If an operation turns out to be ready meanwhile, the select claims its own `Wait` and starts
+//!    again.
+//! 3. The select parks once. The waker, which makes one of the operations possible, claims the `Wait` with
+//!    the number of that operation. It performs the operation (puts a message into the slot, reserves a
+//!    place, or meets a receiver) and readies the select. So a select is not woken in vain, and it never has
+//!    to compete for what it was woken for.
+//! 4. The select takes its other nodes out of their queues.
 //!
-//! Two selects that wait for each other (one sends, the other receives, no buffer) meet when the second is
-//! queued: it finds the first and starts again, and then performs the operation as in step 1. If both do that at
-//! the same time, both start again, in another order.
+//! Two selects may wait for each other: one sends, the other receives, and the channel has no buffer. The
+//! second one finds the first in the queue when it wants to queue itself. It starts again, and performs the
+//! operation in step 1. If both find each other at the same time, both start again, in another random order.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -19,23 +22,24 @@ use std::time::Instant;
 use crate::chan::handle::Handle;
 use crate::chan::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
-use crate::context::ambient;
-use crate::sched::reason::WaitReason;
-use crate::sched::visit::Inside;
-use crate::sched::waiter::{FIRST_FREE_CLAIM, Place, TIMED_OUT, UNCLAIMED, Wait};
-use crate::time::clock;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::park::clock;
+use crate::sched::park::limit;
+use crate::sched::park::wait::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait, WaitPlace};
+use crate::sched::types::wait_reason::WaitReason;
 
-/// So many operations are queued or taken out before others get a chance to preempt.
+/// How many operations a select queues or takes out before it leaves the runtime for a moment, so that it can
+/// be preempted: a select of very many operations must not delay preemption for long.
 const AT_A_STRETCH: usize = 64;
 
-/// The claim of a select that starts again.
+/// The claim with which a select claims its own `Wait` in order to start again.
 const AGAIN: usize = usize::MAX;
 
 /// One operation of a select. Public for the macros, which call it a case.
 #[derive(Clone)]
 pub struct Op<'a> {
     pub(crate) handle: &'a dyn Handle,
-    /// The number by which the user knows it.
+    /// The index by which the user knows the operation.
     pub(crate) index: usize,
     pub(crate) slot: Slot,
 }
@@ -43,11 +47,11 @@ pub struct Op<'a> {
 /// Where the message of an operation goes.
 #[derive(Clone, Copy)]
 pub(crate) enum Slot {
-    /// It is a send: its message comes later.
+    /// The operation is a send: its message comes later.
     Send,
-    /// Here.
+    /// At this address, which only this operation uses.
     Own(*mut u8),
-    /// Where the messages of the other receives go too: only one of them is performed.
+    /// In the slot that all receives of the select share: only one of them is performed.
     Shared,
 }
 
@@ -71,7 +75,7 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// Until `timeout` from now; for ever if that cannot be counted.
+    /// Until `timeout` from now; forever if that instant cannot be represented.
     pub(crate) fn after(timeout: std::time::Duration) -> Patience {
         clock::after(timeout).map_or(Patience::Forever, Patience::Until)
     }
@@ -87,29 +91,30 @@ impl Patience {
     fn is_over(self) -> bool {
         match self {
             Patience::None => true,
-            Patience::Until(when) => clock::now() >= when || ambient::is_over(),
+            Patience::Until(when) => clock::now() >= when || limit::is_over(),
             Patience::Forever => false,
         }
     }
 }
 
-/// The channels of a select that waits, as [`Handle::object`] says.
+/// The channels of a select that waits, each as [`Handle::object`] describes it. `None` for all once the wait
+/// is claimed.
 ///
 /// # Safety
-/// A goroutine waits there, and nothing changes meanwhile.
-pub(crate) unsafe fn objects(place: &Place) -> impl Iterator<Item = Option<usize>> {
-    // SAFETY: `wait`, which is still there, passed the addresses of its list and of its nodes.
+/// `place` is that of a goroutine parked in a select, and nothing readies it meanwhile.
+pub(crate) unsafe fn objects(place: &WaitPlace) -> impl Iterator<Item = Option<usize>> {
+    // SAFETY: the goroutine is still in `wait`, which passed the addresses of its list and of its nodes.
     let (ops, first) = unsafe { (*(place.object as *const &[Op<'_>]), &*(place.node as *const Node)) };
-    // SAFETY: the nodes of a select have a Wait in common, which is alive.
+    // SAFETY: the nodes of a select share one Wait, which is alive.
     let unclaimed = unsafe { (*first.wait()).claim() == UNCLAIMED };
     ops.iter().map(move |op| op.handle.object().filter(|_| unclaimed))
 }
 
 /// Memory for the nodes of a select that waits.
 pub(crate) enum Nodes<'a> {
-    /// Enough for all operations.
+    /// Given by the caller; enough for all operations.
     Given(&'a mut [MaybeUninit<Node>]),
-    /// As it is needed.
+    /// Allocated when the select has to wait.
     Heap(Vec<MaybeUninit<Node>>),
 }
 
@@ -128,10 +133,11 @@ impl Nodes<'_> {
     }
 }
 
-/// The order in which operations are tried: their places in the list. Shuffled by every select that is not biased.
+/// The order in which operations are tried: a permutation of their places in the list. Every select that is
+/// not biased shuffles it.
 pub(crate) type Order = [u32];
 
-/// The order of the list.
+/// The identity permutation: operations are tried in the order of the list.
 pub(crate) const fn in_order<const N: usize>() -> [u32; N] {
     let mut order = [0; N];
     let mut place = 0;
@@ -142,11 +148,11 @@ pub(crate) const fn in_order<const N: usize>() -> [u32; N] {
     order
 }
 
-/// Performs one of the operations. Returns its place in the list and what it came to.
+/// Performs one of the operations. Returns its place in the list and its outcome.
 ///
 /// # Safety
-/// The slots of receives have room for their messages; `shared` is theirs if they share it. `order` is a
-/// permutation of the places.
+/// The slots of receives have room for their messages. `shared` has room for the message of every receive
+/// whose slot is `Shared`. `order` is a permutation of the places.
 pub(crate) unsafe fn select(
     ops: &[Op<'_>],
     order: &mut Order,
@@ -155,19 +161,19 @@ pub(crate) unsafe fn select(
     patience: Patience,
     biased: bool,
 ) -> Option<(usize, Outcome)> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     let attempt = |op: &Op<'_>| unsafe { op.handle.attempt(op.slot.or(shared)) };
     if let Some(found) = first_ready(ops, order, biased, attempt) {
         return Some(found);
     }
     loop {
         match patience {
-            // A second look: a message that wandered from a channel not yet seen to one already seen while we
-            // looked would otherwise be missed.
+            // Look a second time. Otherwise we would miss a message that moves, during the first look, from a
+            // channel that we have not looked at yet to one that we have.
             Patience::None => return first_ready(ops, order, biased, attempt),
             Patience::Until(_) | Patience::Forever => {}
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         match unsafe { wait(ops, order, shared, &mut nodes, patience.deadline(), Kind::Op) } {
             Some((_, Outcome::Retry)) | None => {}
             Some(found) => return Some(found),
@@ -195,12 +201,13 @@ pub(crate) fn ready(
             return Some(place);
         }
         if patience.is_over() {
-            // The second look, as in `select`.
+            // The second look, for the reason given in `select`.
             return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
-        // SAFETY: who only watches gets no message.
+        // SAFETY: a node of kind `Watch` receives no message, so it needs no slot.
         match unsafe { wait(ops, order, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) } {
-            // A timer was set to another time.
+            // Someone changed the time of a timer channel (`Retry`), or the wait ended without a ready
+            // operation.
             Some((_, Outcome::Retry)) | None => {}
             Some((place, _)) => return Some(place),
         }
@@ -221,8 +228,8 @@ fn first_ready(
         let left = order.len() - turn;
         let mut place = order[turn];
         if !biased && left > 1 {
-            // Draw the next one from those that are left. (Not `swap`, after which the place would have to be
-            // loaded from what was just stored.)
+            // Draw the next operation from those that are left. (Not `swap`: it would load the place again
+            // right after storing it.)
             let drawn = turn + dice.below(left);
             place = std::mem::replace(&mut order[drawn], place);
             order[turn] = place;
@@ -236,8 +243,9 @@ fn first_ready(
     None
 }
 
-/// Queues all operations, in the order in which they were tried, and parks: of two that wait at one channel the first
-/// is served. `None` if the time is over or an operation became ready meanwhile.
+/// Queues all operations, in the order in which they were tried, and parks. Of two operations at one channel,
+/// the one queued first is served. Returns `None` if the deadline passed or an operation became ready
+/// meanwhile.
 ///
 /// # Safety
 /// If `kind` is `Op`, the slots of receives have room for their messages.
@@ -256,7 +264,7 @@ unsafe fn wait(
         return None;
     }
     let nodes = nodes.get(ops.len());
-    // SAFETY: there is a node for each operation.
+    // SAFETY: `nodes` has room for one node per operation.
     let node = |place: usize| unsafe { nodes.add(place).cast::<Node>() };
 
     let wait = Wait::new();
@@ -266,7 +274,8 @@ unsafe fn wait(
     let mut wake_by = deadline;
     for place in order.iter().map(|&place| place as usize) {
         let op = &ops[place];
-        // SAFETY: the node is ours until it is queued; it lives until it is taken out below, and the wait too.
+        // SAFETY: the node is ours until it is queued. The node and the wait live until the node is taken out
+        // below.
         let waits = unsafe {
             node(place).write(Node::shared(&wait, FIRST_FREE_CLAIM + place, op.slot.or(shared)));
             op.handle.enqueue(&mut visit, node(place), kind)
@@ -289,16 +298,17 @@ unsafe fn wait(
         }
     }
     if claim == UNCLAIMED {
-        // If somebody has claimed the wait already, this returns with its wake-up.
-        let place = Place { object: ptr::from_ref(&ops) as usize, node: nodes as usize };
+        // If a waker has already claimed the wait, its `ready` ends this park.
+        let place = WaitPlace { object: ptr::from_ref(&ops) as usize, node: nodes as usize };
         if wake_by.is_none() {
             visit.park(reason, place.address());
             claim = wait.claim();
         } else {
             drop(visit);
-            // The deadline of an operation is no timeout.
-            let _unlimited = deadline.is_none().then(ambient::suspend);
-            claim = ambient::park_until(&wait, reason, place.address(), wake_by);
+            // If the caller has no deadline, `wake_by` is that of a timer channel. That is not a timeout, so
+            // a context must not end this wait.
+            let _unlimited = deadline.is_none().then(limit::suspend);
+            claim = limit::park_until(&wait, reason, place.address(), wake_by);
         }
         visit = Inside::enter();
     }
@@ -307,7 +317,7 @@ unsafe fn wait(
             visit.outside(|| ());
         }
         if claim != FIRST_FREE_CLAIM + place {
-            // SAFETY: queued above, and alive.
+            // SAFETY: the node was queued above, and is alive.
             unsafe { ops[place].handle.dequeue(&visit, node(place), kind) };
         }
     }
@@ -315,6 +325,6 @@ unsafe fn wait(
         return None;
     }
     let place = claim - FIRST_FREE_CLAIM;
-    // SAFETY: the claimer wrote the outcome before it woke us, and does not touch the node any more.
-    Some((place, unsafe { (*node(place)).outcome }))
+    // SAFETY: the waker wrote the outcome before it readied us, and does not touch the node any more.
+    Some((place, unsafe { (*node(place)).outcome() }))
 }

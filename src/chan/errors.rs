@@ -1,4 +1,4 @@
-//! What a channel operation reports when it did not do what was asked. Failed sends give the message back.
+//! The errors of channel operations. Those of sends give the message back.
 
 use std::error::Error;
 use std::fmt;
@@ -47,13 +47,13 @@ pub enum TrySendError<T> {
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub enum SendTimeoutError<T> {
-    /// The time was over before there was room or, in a channel of capacity zero, a receiver.
+    /// The time ran out before there was room or, in a channel of capacity zero, a receiver.
     Timeout(T),
     /// The channel is disconnected or closed.
     Disconnected(T),
 }
 
-/// Nothing is left to receive, and nothing will come: the channel is empty and disconnected or closed.
+/// Nothing is left to receive, and nothing will come: the channel is empty and either disconnected or closed.
 ///
 /// ```
 /// use gort::chan::{RecvError, unbounded};
@@ -77,7 +77,7 @@ pub struct RecvError;
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 pub enum TryRecvError {
-    /// Nothing is there now or, in a channel of capacity zero, no sender waits now.
+    /// There is no message now or, in a channel of capacity zero, no sender waits now.
     Empty,
     /// The channel is empty and disconnected or closed.
     Disconnected,
@@ -94,7 +94,7 @@ pub enum TryRecvError {
 /// ```
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 pub enum RecvTimeoutError {
-    /// The time was over before a message came.
+    /// The time ran out before a message came.
     Timeout,
     /// The channel is empty and disconnected or closed.
     Disconnected,
@@ -146,14 +146,14 @@ const SEND_DISCONNECTED: &str = "sending on a disconnected channel";
 const RECV_DISCONNECTED: &str = "receiving on an empty and disconnected channel";
 
 impl<T> SendError<T> {
-    /// The message.
+    /// Returns the message that was not sent.
     pub fn into_inner(self) -> T {
         self.0
     }
 }
 
 impl<T> TrySendError<T> {
-    /// The message.
+    /// Returns the message that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             TrySendError::Full(msg) | TrySendError::Disconnected(msg) => msg,
@@ -172,14 +172,14 @@ impl<T> TrySendError<T> {
 }
 
 impl<T> SendTimeoutError<T> {
-    /// The message.
+    /// Returns the message that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             SendTimeoutError::Timeout(msg) | SendTimeoutError::Disconnected(msg) => msg,
         }
     }
 
-    /// Was the time over?
+    /// Did the time run out?
     pub fn is_timeout(&self) -> bool {
         matches!(self, SendTimeoutError::Timeout(_))
     }
@@ -203,7 +203,7 @@ impl TryRecvError {
 }
 
 impl RecvTimeoutError {
-    /// Was the time over?
+    /// Did the time run out?
     pub fn is_timeout(&self) -> bool {
         matches!(self, RecvTimeoutError::Timeout)
     }
@@ -238,7 +238,7 @@ impl From<RecvError> for RecvTimeoutError {
     }
 }
 
-// `Debug` of the send errors does not ask for `T: Debug`: `send(..).unwrap()` works with every message.
+// `Debug` of the send errors does not require `T: Debug`, so `send(..).unwrap()` works with every message.
 impl<T> fmt::Debug for SendError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad("SendError(..)")

@@ -1,8 +1,9 @@
-//! What the expansions of `select!` and `select_biased!` call. Not part of the public surface.
+//! The functions and types that the expansions of `select!` and `select_biased!` call. Not part of the public
+//! API.
 //!
-//! An expansion evaluates its handles, makes a case of each, and lets [`select`] choose: no allocation, however
-//! many cases, and no unsafe code in the user's crate. The message of a receive lies in its case; a send is
-//! completed with a message that is made only then.
+//! An expansion evaluates its handles, makes a case of each, and lets [`select`] choose one. This allocates
+//! nothing, however many cases there are, and needs no unsafe code in the user's crate. A receive leaves its
+//! message in its case. A send is chosen first, and its message is evaluated and sent afterwards.
 
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -31,17 +32,17 @@ pub struct SendCase<'a, T> {
     sender: &'a Sender<T>,
 }
 
-/// The case that was selected. Used up by that case.
+/// The case that was selected. The `finish` of that case consumes it.
 #[must_use]
 pub struct Chosen {
     index: usize,
-    /// Of the message, or of the sender.
+    /// The address of the receive case's message, or of the sender: identifies the case.
     address: *const u8,
     outcome: Outcome,
 }
 
-/// A send that was selected and waits for its message. If that never comes, because its expression panics or
-/// leaves, the place in the channel is given back.
+/// A send that was selected and waits for its message. If the message never comes, because its expression
+/// panics or leaves the select (`return`, `break`, `?`), the drop gives the reserved place back.
 #[must_use]
 pub struct ChosenSend<'a, T> {
     sender: &'a Sender<T>,
@@ -65,7 +66,7 @@ impl<'a, T> RecvCase<'a, T> {
         assert!(ptr::addr_eq(chosen.address, self.message.get()), "gort: the case was not selected");
         assert!(!self.taken.replace(true), "gort: a case is for one select");
         match chosen.outcome {
-            // SAFETY: a select put a message here, and it is taken once.
+            // SAFETY: a select put a message here, and `taken` ensures that it is read only once.
             Outcome::Done => Ok(unsafe { self.message.get().cast::<T>().read() }),
             _ => Err(RecvError),
         }
@@ -94,14 +95,15 @@ impl<T> ChosenSend<'_, T> {
     #[inline]
     pub fn send(self, msg: T) -> Result<(), SendError<T>> {
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: the outcome of an operation of this sender, used once.
+        // SAFETY: the outcome is that of an operation of this sender, and is used once.
         unsafe { this.sender.complete(this.outcome, msg) }
     }
 }
 
 impl<T> Drop for ChosenSend<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: as in `send`, which does not drop.
+        // SAFETY: the outcome is that of an operation of this sender. It was not used: `send` does not run
+        // this drop.
         unsafe { self.sender.cancel(self.outcome, ptr::null_mut()) };
     }
 }
@@ -117,7 +119,8 @@ impl Chosen {
 fn run<const N: usize>(cases: [Case<'_>; N], biased: bool, patience: Patience) -> Option<Chosen> {
     let mut order = const { in_order::<N>() };
     let mut nodes = [const { MaybeUninit::uninit() }; N];
-    // SAFETY: the slots are those of the cases, which fit their messages. The cases are borrowed.
+    // SAFETY: the slots are those of the cases, and each fits its message. The cases stay borrowed during the
+    // call.
     let (place, outcome) = unsafe {
         engine::select(&cases, &mut order, ptr::null_mut(), Nodes::Given(&mut nodes), patience, biased)?
     };
@@ -135,13 +138,13 @@ pub fn select<const N: usize>(cases: [Case<'_>; N], biased: bool) -> Chosen {
     run(cases, biased, Patience::Forever).expect("gort: an endless select ended")
 }
 
-/// One of the cases, if one is ready.
+/// Selects one of the cases if one is ready now.
 #[inline]
 pub fn try_select<const N: usize>(cases: [Case<'_>; N], biased: bool) -> Option<Chosen> {
     run(cases, biased, Patience::None)
 }
 
-/// One of the cases, if one is ready in time.
+/// Selects one of the cases if one becomes ready within `timeout`.
 #[inline]
 pub fn select_timeout<const N: usize>(
     cases: [Case<'_>; N],

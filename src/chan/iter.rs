@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 
 use crate::chan::receiver::Receiver;
 
-/// The messages of a channel, waiting for each. See [`Receiver::iter`].
+/// An iterator over the messages of a channel, which waits for each. See [`Receiver::iter`].
 ///
 /// ```
 /// let (s, r) = gort::chan::bounded(2);
@@ -18,7 +18,7 @@ pub struct Iter<'a, T> {
     receiver: &'a Receiver<T>,
 }
 
-/// The messages that are in a channel now. See [`Receiver::try_iter`].
+/// An iterator over the messages that are in a channel now. See [`Receiver::try_iter`].
 ///
 /// ```
 /// let (s, r) = gort::chan::bounded(2);
@@ -29,7 +29,7 @@ pub struct TryIter<'a, T> {
     receiver: &'a Receiver<T>,
 }
 
-/// The messages of a channel, waiting for each, with the receiver inside.
+/// An iterator over the messages of a channel, which waits for each and owns the receiver.
 ///
 /// ```
 /// let (s, r) = gort::chan::bounded(2);

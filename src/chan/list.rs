@@ -1,43 +1,46 @@
-//! Channels that grow: linked blocks of messages, with a lock at each end.
+//! Unbounded channels: linked blocks of messages, with a lock at each end.
 //!
-//! Senders meet at the tail's lock, receivers at the head's; the two sides share only the positions of the
-//! ends, which count messages. Everything that waits is queued behind the tail's lock:
+//! Senders contend for the tail's lock, receivers for the head's. The two sides share only the positions of
+//! the ends, which count messages. All waiters are queued behind the tail's lock:
 //!
-//! - L1. A receiver is queued only if the channel was empty, as seen under the tail's lock; senders serve
-//!   queued receivers before they append. So receivers wait only while the channel is empty, and nobody is
-//!   woken in vain.
-//! - L2. Messages `head.position .. tail.position` are filled, in blocks that are linked from the block of the
-//!   head on. The tail's position is stored (Release) after the message and the link to its block are written,
-//!   and a receiver loads it (Acquire) before it reads them.
-//! - L3. The block of an end is the one of its last message: an end steps to the next block when it needs it,
-//!   so a sender links a new block in the same step in which it fills its first place. Until then, the head's
-//!   next block is not looked for.
+//! - L1. A receiver queues itself only after it has seen, under the tail's lock, that the channel is empty.
+//!   Senders serve queued receivers before they append. So receivers wait only while the channel is empty,
+//!   and none is woken in vain.
+//! - L2. Messages `head.position .. tail.position` are filled, in blocks that are linked from the block of
+//!   the head on. A sender stores the tail's position (Release) after it has written the message and the link
+//!   to its block. A receiver loads that position (Acquire) before it reads them.
+//! - L3. Each end points to the block of the last message that passed it, and steps to the next block only
+//!   when it needs a place there. So a sender links a new block and fills its first place under one hold of
+//!   the lock, and the head looks for a next block only after that.
 //!
-//! A bounded channel whose ring would be very large is such a list with a limit. Then
+//! A bounded channel whose ring would be very large is such a list with a limit. For it:
 //!
-//! - L4. A sender is queued only if messages and reservations reached the limit, as seen under the tail's lock.
-//!   A receiver that took a message comes to the tail's lock afterwards and, if somebody is queued, turns
-//!   the room into a reservation for it. The sender appends by itself: it may need memory, which is not
-//!   allocated under a lock.
+//! - L4. A sender queues itself only after it has seen, under the tail's lock, that messages and reservations
+//!   reach the limit. A receiver that took a message takes the tail's lock afterwards. If a sender is queued,
+//!   the receiver turns the room into a reservation for it. The sender then appends its message itself: it
+//!   may need a new block, and nothing is allocated under a lock.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crate::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::base::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::base::lock::{Guard, Lock};
 use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
-use crate::sched::lock::{Entered, Guard, Lock};
-use crate::sched::reason::WaitReason;
-use crate::sched::visit::Inside;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::park::runtime_lock::Entered;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// The closed bit of the tail's position; the count of messages is above it.
+/// The bit of the tail's position that says that the channel is closed. The count of messages is above it.
 const CLOSED: usize = 1;
+/// One message, in units of a position.
 const ONE: usize = 2;
 
-/// Where an end of the chain is: the block of its last message, and how many places of it are behind the end.
+/// Where an end of the chain is: the block of the last message that passed it, and how many places of that
+/// block it has passed.
 struct Place<T> {
     block: Option<NonNull<Block<T>>>,
     used: usize,
@@ -56,21 +59,22 @@ pub(super) struct Tail<T> {
     place: Place<T>,
     pub(super) receivers: Side,
     pub(super) senders: Side,
-    /// Places promised to senders that have not used them yet.
+    /// Places promised to sends that have not used them yet.
     pub(super) reserved: usize,
 }
 
 struct Head<T> {
     place: Place<T>,
-    /// The tail's position as last seen: messages up to here need no new look.
+    /// The tail's position when the head last loaded it. Messages before it can be taken without another
+    /// load.
     seen: usize,
 }
 
-/// One end of the channel. In another cache line than the other end, whatever is between them.
+/// One end of the channel. The padding keeps it in another cache line than the other end.
 #[repr(C)]
 pub(super) struct End<S> {
     pub(super) lock: Lock<S>,
-    /// `ONE` for each message that ever passed here and, at the tail, `CLOSED`. Written under the lock.
+    /// `ONE` for each message that ever passed this end and, at the tail, `CLOSED`. Written under the lock.
     position: AtomicUsize,
     _pad: Pad,
 }
@@ -81,12 +85,12 @@ impl<S> End<S> {
     }
 }
 
-/// What an attempt to append came to.
+/// The result of an attempt to append.
 enum Append {
     Done(Wakes),
     Full,
     Disconnected,
-    /// A block is needed.
+    /// A new block is needed: allocate one outside the lock and try again.
     NoMemory,
 }
 
@@ -94,15 +98,16 @@ enum Append {
 pub(crate) struct List<T> {
     pub(super) tail: End<Tail<T>>,
     head: End<Head<T>>,
-    /// The first block of all, for the head. Written once, under the tail's lock.
+    /// The first block, where the head starts. Written once, under the tail's lock.
     first: AtomicPtr<Block<T>>,
-    /// An empty block to be used again.
+    /// An empty block to be reused, or null.
     spare: AtomicPtr<Block<T>>,
+    /// The capacity of a bounded channel.
     pub(super) limit: Option<usize>,
 }
 
 impl<T> List<T> {
-    /// A channel for at most `limit` messages.
+    /// Creates a channel for at most `limit` messages; `None` means any number.
     pub(crate) fn new(limit: Option<usize>) -> List<T> {
         List {
             tail: End::new(Tail {
@@ -137,7 +142,7 @@ impl<T> List<T> {
     #[inline]
     pub(crate) fn send(&self, msg: T, deadline: Option<Instant>) -> Result<(), SendTimeoutError<T>> {
         let msg = ManuallyDrop::new(msg);
-        // Only a channel with a limit ever waits to send.
+        // Only a channel with a limit can make a sender wait.
         let room = match self.limit {
             None => Room::Try,
             Some(_) => Room::Wait(Parker::new(WaitReason::ChanSend, self.address(), deadline)),
@@ -149,18 +154,20 @@ impl<T> List<T> {
         }
     }
 
-    /// Uses a reservation: `Done`, or `Disconnected` if the channel was closed meanwhile; then the message is
-    /// still the caller's.
+    /// Sends a message into a reserved place. The outcome is `Done`, or `Disconnected` if the channel was
+    /// closed meanwhile; then the message still belongs to the caller.
     pub(crate) fn send_reserved(&self, msg: *const T) -> Outcome {
         self.send_from(msg, Room::Reserved)
     }
 
-    /// Sends a message that needs no room: for unbounded channels. As `send_reserved`.
+    /// Sends a message into an unbounded channel, which needs no reservation. The outcome is as for
+    /// `send_reserved`.
     pub(crate) fn send_free(&self, msg: *const T) -> Outcome {
         self.send_from(msg, Room::Try)
     }
 
-    /// `Done` means that the message was given away, `Pending` that there was no room (in time).
+    /// Sends a message. `Done` means that the message was given away, `Pending` that there was no room (in
+    /// time).
     #[inline]
     fn send_from(&self, msg: *const T, mut room: Room) -> Outcome {
         let mut memory = None;
@@ -209,10 +216,10 @@ impl<T> List<T> {
         }
         let mut wakes = Wakes::new();
         if let Some(node) = tail.receivers.ops.claim() {
-            // SAFETY: the node is claimed; the slot of a receiver is for a message of our type. The
+            // SAFETY: the node is claimed, and a receiver's slot has room for a message of our type. The
             // caller gives the message away.
             unsafe {
-                ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
+                ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot().cast::<T>(), 1);
                 wakes.add(node, Outcome::Done);
             }
             tail.reserved -= reserved;
@@ -226,37 +233,37 @@ impl<T> List<T> {
             return Append::NoMemory;
         }
         let Place { block: Some(block), used } = tail.place else { unreachable!("linked above") };
-        // SAFETY: the block is alive and the place is behind the tail: ours, and empty (L2).
+        // SAFETY: the block is alive. The place lies beyond the tail, so it is empty and ours (L2).
         unsafe { block.as_ref().place(used).write(msg) };
         tail.place.used += 1;
         tail.reserved -= reserved;
-        // Release pairs with the Acquire in `pop`: L2.
+        // Release pairs with the Acquire in `try_recv_to`: L2.
         self.tail.position.store(position + ONE, Ordering::Release);
         tail.receivers.watchers.claim_all(Outcome::Done, &mut wakes);
         Append::Done(wakes)
     }
 
-    /// Links a block behind the full one of the tail. False if there is none to link.
+    /// Links a new block behind the tail's full one. Returns false if no block is at hand.
     #[cold]
     fn link(&self, tail: &mut Tail<T>, memory: &mut Option<NonNull<Block<T>>>) -> bool {
-        // Acquire pairs with the Release in `recycle`: its last user is done with it.
+        // Acquire pairs with the Release in `recycle`: the block's last user is done with it.
         let spare = || NonNull::new(self.spare.swap(ptr::null_mut(), Ordering::Acquire));
         let Some(block) = memory.take().or_else(spare) else { return false };
         match tail.place.block {
-            // Published with the position of its first message.
+            // Published together with the position of the block's first message.
             None => self.first.store(block.as_ptr(), Ordering::Relaxed),
-            // SAFETY: the head leaves a block only when the next one is linked and has a message (L3), so this
-            // one is alive.
+            // SAFETY: the head leaves a block only when the next one is linked and has a message (L3), so
+            // this block is alive.
             Some(last) => unsafe { last.as_ref() }.set_next(block.as_ptr()),
         }
         tail.place = Place { block: Some(block), used: 0 };
         true
     }
 
-    /// Keeps an empty block for later or frees it. No lock may be held.
+    /// Keeps an empty block for reuse, or frees it if there is one already. No lock may be held.
     #[cold]
     fn recycle(&self, block: NonNull<Block<T>>) {
-        // SAFETY: alive: the caller's alone.
+        // SAFETY: the block is alive, and only the caller uses it.
         unsafe { block.as_ref() }.set_next(ptr::null_mut());
         // Release pairs with the Acquire in `link`.
         let kept = self.spare.compare_exchange(
@@ -266,23 +273,25 @@ impl<T> List<T> {
             Ordering::Relaxed,
         );
         if kept.is_err() {
-            // SAFETY: the caller's alone.
+            // SAFETY: only the caller uses the block.
             unsafe { Block::free(block) };
         }
     }
 
-    /// Messages and reservations leave room. Needs the tail's lock.
+    /// Do messages and reservations leave room? The caller holds the tail's lock.
     #[inline]
     pub(super) fn has_room(&self, tail: &Tail<T>) -> bool {
         self.limit.is_none_or(|limit| self.len_at_tail().saturating_add(tail.reserved) < limit)
     }
 
-    /// Messages; perhaps some more than there still are. Needs the tail's lock.
+    /// The number of messages. It may be too high, because receivers take messages meanwhile. The caller
+    /// holds the tail's lock.
     fn len_at_tail(&self) -> usize {
         (self.tail.position.load(Ordering::Relaxed) - self.head.position.load(Ordering::Relaxed)) / ONE
     }
 
-    /// Turns room into reservations of those who wait for it, and tells those who watch. Needs the tail's lock.
+    /// Turns free room into reservations for the senders that wait for it. If room is left, tells those who
+    /// watch for it. The caller holds the tail's lock.
     pub(super) fn grant(&self, tail: &mut Tail<T>, wakes: &mut Wakes) {
         if self.limit.is_none() || tail.senders.is_empty() {
             return;
@@ -293,7 +302,7 @@ impl<T> List<T> {
                 return;
             };
             tail.reserved += 1;
-            // SAFETY: just claimed.
+            // SAFETY: the node was just claimed.
             unsafe { wakes.add(node, Outcome::Credit) };
         }
     }
@@ -302,13 +311,13 @@ impl<T> List<T> {
     fn wait_for_room(&self, mut tail: Guard<'_, Tail<T>, Entered>, parker: Parker) -> Outcome {
         parker.wait(
             ptr::null_mut(),
-            // SAFETY: the parker keeps the node until it is claimed or retracted.
+            // SAFETY: the parker keeps the node alive until it is claimed or retracted.
             |node| unsafe {
-                tail.senders.ops.push(node);
+                tail.senders.ops.push_back(node);
                 drop(tail);
                 Wakes::new()
             },
-            // SAFETY: as above.
+            // SAFETY: the node is alive, and was queued there with this kind.
             |node| unsafe { self.dequeue_send(&Inside::enter(), node, Kind::Op) },
         )
     }
@@ -318,9 +327,9 @@ impl<T> List<T> {
     #[inline]
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        // SAFETY: a place for a message.
+        // SAFETY: `msg` has room for a message.
         match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
-            // SAFETY: done, hence there is a message.
+            // SAFETY: the receive is done, so `msg` holds a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
             _ => Err(TryRecvError::Empty),
@@ -330,13 +339,13 @@ impl<T> List<T> {
     #[inline]
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        // SAFETY: a place for a message.
+        // SAFETY: `msg` has room for a message.
         let outcome = match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
             Outcome::Pending => self.wait_for_message(msg.as_mut_ptr(), deadline),
             outcome => outcome,
         };
         match outcome {
-            // SAFETY: done, hence there is a message.
+            // SAFETY: the receive is done, so `msg` holds a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
             _ => Err(RecvTimeoutError::Timeout),
@@ -361,10 +370,11 @@ impl<T> List<T> {
         }
         let left = if head.place.used == BLOCK { self.step(&mut head.place) } else { None };
         let Place { block: Some(block), used } = head.place else { unreachable!("there is a message") };
-        // SAFETY: the block is alive, and the place is filled and ours (L2).
+        // SAFETY: the block is alive. The place lies before the tail's position and beyond the head's, so it
+        // is filled and ours (L2).
         unsafe { block.as_ref().place(used).read(to) };
         head.place.used += 1;
-        // Only the count is of interest to others.
+        // Relaxed: other threads use this position only to count messages.
         self.head.position.store(position + ONE, Ordering::Relaxed);
         drop(head);
         if let Some(block) = left {
@@ -376,13 +386,13 @@ impl<T> List<T> {
         Outcome::Done
     }
 
-    /// Moves the head to the next block, which has a message. Returns the one it leaves.
+    /// Moves the head to the next block, which has a message. Returns the block that it leaves.
     #[cold]
     fn step(&self, place: &mut Place<T>) -> Option<NonNull<Block<T>>> {
         let left = place.block;
         let next = match left {
             None => self.first.load(Ordering::Relaxed),
-            // SAFETY: alive. Its link was published with the message behind it (L2).
+            // SAFETY: the head's block is alive. Its link was published with the message behind it (L2).
             Some(block) => unsafe { block.as_ref() }.next(),
         };
         *place = Place { block: NonNull::new(next), used: 0 };
@@ -403,7 +413,7 @@ impl<T> List<T> {
             let mut tail = self.tail.lock.lock();
             if self.is_recv_ready() {
                 drop(tail);
-                // SAFETY: the caller's.
+                // SAFETY: the caller's promise.
                 match unsafe { self.try_recv_to(to) } {
                     Outcome::Pending => continue,
                     outcome => return outcome,
@@ -411,13 +421,13 @@ impl<T> List<T> {
             }
             return parker.wait(
                 to.cast(),
-                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node alive until it is claimed or retracted.
                 |node| unsafe {
-                    tail.receivers.ops.push(node);
+                    tail.receivers.ops.push_back(node);
                     drop(tail);
                     Wakes::new()
                 },
-                // SAFETY: as above.
+                // SAFETY: the node is alive, and was queued there with this kind.
                 |node| unsafe { self.dequeue_recv(&Inside::enter(), node, Kind::Op) },
             );
         }
@@ -425,31 +435,37 @@ impl<T> List<T> {
 
     // The channel as a whole.
 
-    /// Operations that wait: of senders, of receivers.
+    /// The numbers of operations that wait: sends, receives.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.tail.lock.lock();
         (state.senders.ops.len(), state.receivers.ops.len())
     }
 
-    /// Nothing is sent from now on; those who wait are told. False if that was so before.
+    /// Closes the channel: nothing can be sent from now on, and all waiters are woken. Returns false if it
+    /// was closed before.
     pub(crate) fn close(&self) -> bool {
         let mut tail = self.tail.lock.lock();
         let position = self.tail.position.load(Ordering::Relaxed);
         if position & CLOSED != 0 {
             return false;
         }
-        // Release pairs with the Acquire loads of the position: who learns of the close sees what came before.
+        // Release pairs with the Acquire loads of the position: a thread that sees the close also sees what
+        // came before it.
         self.tail.position.store(position | CLOSED, Ordering::Release);
         let mut wakes = Wakes::new();
-        tail.receivers.disconnect(&mut wakes);
         tail.senders.disconnect(&mut wakes);
+        while tail.receivers.disconnect_some(&mut wakes) {
+            drop(tail);
+            std::mem::replace(&mut wakes, Wakes::new()).fire();
+            tail = self.tail.lock.lock();
+        }
         drop(tail);
         wakes.fire();
         true
     }
 
-    /// Closes and drops what is buffered.
+    /// Closes the channel and drops the buffered messages.
     pub(crate) fn close_and_discard(&self) {
         self.close();
         while self.try_recv().is_ok() {}
@@ -462,7 +478,7 @@ impl<T> List<T> {
 
     pub(crate) fn len(&self) -> usize {
         loop {
-            // Acquire, so that the second look at the tail is not taken before the look at the head.
+            // Acquire: the second load of the tail must not be reordered before the load of the head.
             let tail = self.tail.position.load(Ordering::Acquire);
             let head = self.head.position.load(Ordering::Acquire);
             if self.tail.position.load(Ordering::Relaxed) == tail {
@@ -476,29 +492,31 @@ impl<T> List<T> {
     }
 
     pub(crate) fn is_recv_ready(&self) -> bool {
-        // Acquire pairs with the Release in `append` and `close`. Not equal also means closed.
+        // Acquire pairs with the Release in `append` and `close`. The positions also differ if the channel is
+        // closed, because only the tail's has `CLOSED`.
         self.tail.position.load(Ordering::Acquire) != self.head.position.load(Ordering::Relaxed)
     }
 }
 
 /// Where the room for a message comes from.
 enum Room {
-    /// What is there now, or nothing.
+    /// Room that is free now; fail if there is none.
     Try,
-    /// What is there in time.
+    /// Wait for room.
     Wait(Parker),
-    /// A reservation.
+    /// A reservation that the sender already has.
     Reserved,
 }
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        // Nobody is left to wait; messages are if one of them panicked when they were discarded.
+        // No handle is left, so nobody waits. Messages are left only if the drop of one panicked in
+        // `close_and_discard`.
         while self.try_recv().is_ok() {}
         let left = self.head.lock.lock().place.block;
         let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
         for block in [left, spare].into_iter().flatten() {
-            // SAFETY: nobody else is left. All messages were taken, so the head is in the last block.
+            // SAFETY: no other user is left. All messages were taken, so the head is in the last block.
             unsafe { Block::free(block) };
         }
     }

@@ -1,4 +1,5 @@
-//! The macros. They only add where this crate is to be found; `gort-macros` does the rest.
+//! The macros `select!` and `select_biased!`. They only tell `gort-macros` the path of this crate; it does
+//! the rest.
 
 /// Waits for one of several channel operations and performs it.
 ///
@@ -10,14 +11,14 @@
 ///     default(duration) => body,               if nothing becomes ready in time
 /// }
 /// ```
-/// If several operations are ready, one of them is chosen at random. An operation is ready if it does not have to
-/// wait, also if it will only return an error. There is at most one `default`; without it, the select waits as
-/// long as it takes.
+/// If several operations are ready, one of them is chosen at random. An operation is ready if it does not
+/// have to wait, even if it will only return an error. There is at most one `default`; without it, the select
+/// waits as long as it takes.
 ///
-/// Handles may be references, boxes, or anything else that dereferences to a [`Receiver`](super::Receiver) or a
-/// [`Sender`](super::Sender), and `result` may be any pattern that always matches. A message is evaluated only when
-/// its send was selected. The comma after a body in braces may be left out. The value of the select is that of
-/// the body, and `break`, `continue`, `return` and `?` in it mean what they mean outside.
+/// Handles may be references, boxes, or anything else that dereferences to a [`Receiver`](super::Receiver) or
+/// a [`Sender`](super::Sender), and `result` may be any irrefutable pattern. A message is evaluated only
+/// after its send was selected. The comma after a body in braces may be left out. The value of the select is
+/// that of the body, and `break`, `continue`, `return` and `?` in a body mean what they mean outside.
 ///
 /// To select from a list that is known only at run time, use [`Select`](super::Select).
 ///
@@ -29,7 +30,7 @@
 /// let (s2, r2) = bounded(1);
 /// s1.send(10).unwrap();
 ///
-/// // Both are ready: one of them is done.
+/// // Both are ready: one of them is performed.
 /// select! {
 ///     recv(r1) -> msg => assert_eq!(msg, Ok(10)),
 ///     send(s2, "text") -> res => {
@@ -47,7 +48,7 @@
 /// assert_eq!(what, "timed out");
 /// ```
 ///
-/// Mistakes are explained where they are:
+/// Syntax errors are reported at the place of the mistake:
 ///
 /// ```compile_fail
 /// # let (_s, r) = gort::chan::unbounded::<i32>();
@@ -61,7 +62,7 @@ macro_rules! __chan_select {
     ($($tokens:tt)*) => { $crate::chan::internal::expand! { $crate false $($tokens)* } };
 }
 
-/// As [`select!`](super::select), but if several operations are ready, the first in the list is chosen.
+/// Like [`select!`](super::select), but if several operations are ready, the first in the list is chosen.
 ///
 /// ```
 /// use gort::chan::{select_biased, unbounded};

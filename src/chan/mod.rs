@@ -1,8 +1,8 @@
 //! Channels between goroutines, between threads, and between the two.
 //!
-//! The surface is that of [crossbeam-channel]: the same names, signatures, errors and macros. Everything that
-//! waits parks the goroutine, or blocks the thread if the caller is not a goroutine. One thing is added:
-//! [`Sender::close`], which is Go's `close`.
+//! The public API is that of [crossbeam-channel]: the same names, signatures, errors and macros. An operation
+//! that has to wait parks the goroutine, or blocks the thread if the caller is not a goroutine. One thing is
+//! added: [`Sender::close`], which is Go's `close`.
 //!
 //! ```
 //! use gort::chan::{bounded, select, unbounded};
@@ -19,8 +19,9 @@
 //! assert_eq!(got, "hello");
 //! ```
 //!
-//! Memory ordering is that of Go: a send happens before the receive of its message, the receive of message `k`
-//! happens before the completion of send `k + capacity`, a close happens before the error it causes.
+//! The memory ordering guarantees are those of Go: a send happens before the receive of its message, the
+//! receive of message `k` happens before the completion of send `k + capacity`, and a close happens before
+//! the error that it causes.
 //!
 //! [crossbeam-channel]: https://docs.rs/crossbeam-channel
 
@@ -61,7 +62,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::time::clock;
+use crate::sched::park::clock;
 
 #[doc(inline)]
 pub use crate::{__chan_select as select, __chan_select_biased as select_biased};
@@ -75,10 +76,11 @@ pub use receiver::Receiver;
 pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
 
-/// A ring of more bytes than this is not allocated; a list with a limit takes its place.
+/// The largest ring that is allocated, in bytes. A bounded channel that would need a larger one is a list
+/// with a limit instead, so that its memory grows with its messages.
 const MAX_RING_BYTES: usize = 16 << 20;
 
-/// A channel that holds any number of messages: its sends never wait.
+/// Creates a channel that holds any number of messages: its sends never wait.
 ///
 /// ```
 /// let (s, r) = gort::chan::unbounded();
@@ -90,11 +92,11 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
     (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) })
 }
 
-/// A channel that holds at most `cap` messages. With a capacity of zero, a send and a receive have to meet: each
-/// waits for the other.
+/// Creates a channel that holds at most `cap` messages. With a capacity of zero, a send and a receive have to
+/// meet: each waits for the other.
 ///
-/// Every capacity works, `usize::MAX` too. Memory for the messages of a large channel is taken as they come, not
-/// at once.
+/// Every capacity works, even `usize::MAX`. A large channel takes memory for its messages as they come, not
+/// all at once.
 ///
 /// ```
 /// use gort::chan::{TrySendError, bounded};
@@ -120,14 +122,15 @@ pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     (Sender { flavor: sender::Flavor::Array(s) }, Receiver { flavor: receiver::Flavor::Array(r) })
 }
 
-/// A bounded channel without a ring.
+/// Creates a bounded channel that is a list with a limit instead of a ring.
 fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     let (s, r) = counter::new(list::List::new(Some(cap)));
     (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) })
 }
 
-/// A receiver that gets one message after `duration`: the instant at which it was due. It is never
-/// disconnected. A duration that is too long to be counted means [`never()`].
+/// A receiver that gets one message, after `duration`: the instant at which the message was due. The receiver
+/// is never disconnected. If the instant lies beyond what [`Instant`] can represent, the receiver is
+/// [`never()`].
 ///
 /// ```
 /// use gort::chan::{after, select, unbounded};
@@ -144,7 +147,7 @@ pub fn after(duration: Duration) -> Receiver<Instant> {
     clock::now().checked_add(duration).map_or(never(), at)
 }
 
-/// A receiver that gets one message at `when`: that instant. It is never disconnected.
+/// A receiver that gets one message, at the instant `when`: that instant. The receiver is never disconnected.
 ///
 /// ```
 /// use gort::chan::at;
@@ -169,9 +172,9 @@ pub const fn never<T>() -> Receiver<T> {
     Receiver { flavor: receiver::Flavor::Never }
 }
 
-/// A receiver that gets a message every `duration`: the instant at which it was due. It holds one at a time:
-/// ticks that nobody takes are dropped. It is never disconnected. A duration that is too long to be counted means
-/// [`never()`].
+/// A receiver that gets a message every `duration`: the instant at which the message was due. It holds one
+/// message at a time and drops ticks that nobody takes. It is never disconnected. If the first tick lies
+/// beyond what [`Instant`] can represent, the receiver is [`never()`].
 ///
 /// ```
 /// use gort::chan::tick;
@@ -190,7 +193,7 @@ pub fn tick(duration: Duration) -> Receiver<Instant> {
     }
 }
 
-/// The channel of a timer, and a receiver of it.
+/// Creates the channel of a timer or a ticker, and a receiver of it.
 pub(crate) fn alarm(
     when: Option<Instant>,
     period: Option<Duration>,

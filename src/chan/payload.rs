@@ -1,17 +1,19 @@
-//! A place for one message of a type that is not known: small ones inline, others on the heap.
+//! Memory for one message whose type is not known at compile time: small messages are stored inline, large
+//! ones on the heap.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 
+/// The largest message that is stored inline, in bytes.
 const INLINE: usize = 64;
 
 #[repr(align(16))]
 struct Inline([MaybeUninit<u8>; INLINE]);
 
-/// Memory of the given layout. It does not know whether it holds a message, and drops none.
+/// Memory of a given layout. It does not know whether it holds a message, and never drops one.
 pub(crate) struct Payload {
     inline: Inline,
-    /// Not used if the layout fits inline.
+    /// Null if the layout fits inline.
     heap: *mut u8,
     layout: Layout,
 }
@@ -21,7 +23,7 @@ impl Payload {
         let inline = Inline([MaybeUninit::uninit(); INLINE]);
         let mut payload = Payload { inline, heap: std::ptr::null_mut(), layout };
         if !payload.is_inline() {
-            // SAFETY: of more bytes than fit inline, or more aligned and padded to that: not of size zero.
+            // SAFETY: the size is not zero, because `is_inline` is true for every layout of size zero.
             payload.heap = unsafe { alloc(layout) };
             if payload.heap.is_null() {
                 handle_alloc_error(layout);
@@ -34,10 +36,10 @@ impl Payload {
         self.layout.size() == 0 || self.layout.size() <= INLINE && self.layout.align() <= align_of::<Inline>()
     }
 
-    /// The memory. It moves when the payload moves.
+    /// The address of the memory. It changes when the payload moves.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         if self.layout.size() == 0 {
-            // A message of size zero may want more alignment than we have.
+            // A message of size zero may need more alignment than `Inline` has.
             std::ptr::without_provenance_mut(self.layout.align())
         } else if self.is_inline() {
             self.inline.0.as_mut_ptr().cast()
@@ -56,7 +58,7 @@ impl Drop for Payload {
     }
 }
 
-/// A layout that is large enough for both.
+/// A layout that fits both `a` and `b`.
 pub(crate) fn union(a: Layout, b: Layout) -> Layout {
     let align = a.align().max(b.align());
     Layout::from_size_align(a.size().max(b.size()), align).expect("the message types exist").pad_to_align()
@@ -83,10 +85,10 @@ mod tests {
             let mut payload = Payload::new(layout);
             let memory = payload.as_mut_ptr();
             assert_eq!(memory as usize % layout.align(), 0);
-            // SAFETY: memory of that size.
+            // SAFETY: the payload has that many bytes.
             unsafe { memory.write_bytes(0xa5, layout.size()) };
             let mut moved = payload;
-            // SAFETY: written above.
+            // SAFETY: all of these bytes were written above, and the move copied or kept them.
             let bytes = unsafe { std::slice::from_raw_parts(moved.as_mut_ptr(), layout.size()) };
             assert!(bytes.iter().all(|&byte| byte == 0xa5));
         }

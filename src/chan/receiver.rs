@@ -1,4 +1,4 @@
-//! The receiving side.
+//! The type `Receiver`: the receiving side of a channel.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -18,12 +18,13 @@ use crate::chan::tick::Tick;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::chan::zero::Zero;
 use crate::chan::zero_select::RecvEnd;
-use crate::sched::reason::WaitReason;
-use crate::sched::visit::Inside;
-use crate::time::clock;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::park::clock;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// The receiving side of a channel. Clones receive from the same channel, each message goes to one of them; when
-/// the last of them is dropped, the channel is disconnected: what is buffered is dropped and senders get errors.
+/// The receiving side of a channel. All clones receive from the same channel; each message goes to one of
+/// them. When the last of them is dropped, the channel is disconnected: buffered messages are dropped, and
+/// senders get errors.
 ///
 /// ```
 /// use gort::chan::unbounded;
@@ -53,25 +54,25 @@ pub(super) enum Flavor<T> {
 
 // SAFETY: the channels behind it hand messages from thread to thread and share nothing else.
 unsafe impl<T: Send> Send for Receiver<T> {}
-// SAFETY: as above.
+// SAFETY: the argument for `Send` holds here too.
 unsafe impl<T: Send> Sync for Receiver<T> {}
 
 impl<T> UnwindSafe for Receiver<T> {}
 impl<T> RefUnwindSafe for Receiver<T> {}
 
-/// An instant as the message that it is.
+/// Turns an instant into a message of type `T`, which is `Instant`.
 ///
 /// # Safety
 /// `T` is `Instant`.
 unsafe fn message<T>(instant: Instant) -> T {
     debug_assert_eq!(size_of::<T>(), size_of::<Instant>());
-    // SAFETY: the same type, and one that is copied.
+    // SAFETY: the two types are the same, and an `Instant` is `Copy`.
     unsafe { ptr::from_ref(&instant).cast::<T>().read() }
 }
 
 impl<T> Receiver<T> {
-    /// Receives without waiting, or says why that is not possible now. In a channel of capacity zero this needs
-    /// a sender that already waits.
+    /// Receives without waiting, or returns the reason why that is not possible now. In a channel of capacity
+    /// zero this needs a sender that already waits.
     ///
     /// ```
     /// use gort::chan::{TryRecvError, unbounded};
@@ -89,18 +90,18 @@ impl<T> Receiver<T> {
             Flavor::Array(chan) => chan.try_recv(),
             Flavor::List(chan) => chan.try_recv(),
             Flavor::Zero(chan) => chan.try_recv(),
-            // SAFETY: these flavors are built for instants only.
+            // SAFETY: this flavor is built for instants only.
             Flavor::At(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
-            // SAFETY: as above.
+            // SAFETY: this flavor, too, is built for instants only.
             Flavor::Tick(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
-            // SAFETY: as above.
+            // SAFETY: this flavor, too, is built for instants only.
             Flavor::Alarm(chan) => chan.try_recv().map(|instant| unsafe { message(instant) }),
             Flavor::Never => Err(TryRecvError::Empty),
         }
     }
 
-    /// Receives, waiting for a message. Fails only if the channel is empty and disconnected or closed, now or
-    /// while waiting.
+    /// Receives a message, and waits until there is one. Fails only if the channel is empty and disconnected
+    /// or closed, now or while waiting.
     ///
     /// ```
     /// use gort::chan::{RecvError, unbounded};
@@ -112,7 +113,7 @@ impl<T> Receiver<T> {
     /// ```
     #[inline(always)]
     pub fn recv(&self) -> Result<T, RecvError> {
-        // As in `Sender::send`.
+        // Only a call, for the reason given in `Sender::send`.
         let result = match &self.flavor {
             Flavor::Zero(chan) => chan.recv(None),
             _ => self.recv_until(None),
@@ -120,8 +121,8 @@ impl<T> Receiver<T> {
         result.map_err(|_| RecvError)
     }
 
-    /// As [`recv`](Receiver::recv), but for a limited time. A time that has already passed does not hinder a
-    /// receive that need not wait; one that is too long to be counted (`Duration::MAX`) means for ever.
+    /// Like [`recv`](Receiver::recv), but for a limited time. A timeout of zero does not prevent a receive
+    /// that need not wait. A timeout too long to be represented (`Duration::MAX`) means forever.
     ///
     /// ```
     /// use gort::chan::{RecvTimeoutError, unbounded};
@@ -136,7 +137,7 @@ impl<T> Receiver<T> {
         self.recv_until(clock::after(timeout))
     }
 
-    /// As [`recv`](Receiver::recv), but only until `deadline`.
+    /// Like [`recv`](Receiver::recv), but only until `deadline`.
     ///
     /// ```
     /// use gort::chan::{RecvTimeoutError, unbounded};
@@ -157,11 +158,11 @@ impl<T> Receiver<T> {
             Flavor::Array(chan) => chan.recv(deadline),
             Flavor::List(chan) => chan.recv(deadline),
             Flavor::Zero(chan) => chan.recv(deadline),
-            // SAFETY: these flavors are built for instants only.
+            // SAFETY: this flavor is built for instants only.
             Flavor::At(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
-            // SAFETY: as above.
+            // SAFETY: this flavor, too, is built for instants only.
             Flavor::Tick(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
-            // SAFETY: as above.
+            // SAFETY: this flavor, too, is built for instants only.
             Flavor::Alarm(chan) => chan.recv(deadline).map(|instant| unsafe { message(instant) }),
             Flavor::Never => {
                 sleep_until(WaitReason::ChanReceive, 0, deadline);
@@ -170,7 +171,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// Is nothing buffered? Always so in a channel of capacity zero.
+    /// Is nothing buffered? Always true for a channel of capacity zero.
     ///
     /// ```
     /// let (s, r) = gort::chan::unbounded();
@@ -182,7 +183,7 @@ impl<T> Receiver<T> {
         self.len() == 0
     }
 
-    /// Is there no room? Always so in a channel of capacity zero, never in an unbounded one.
+    /// Is there no room? Always true for a channel of capacity zero, never for an unbounded one.
     ///
     /// ```
     /// let (s, r) = gort::chan::bounded(1);
@@ -194,7 +195,7 @@ impl<T> Receiver<T> {
         self.capacity() == Some(self.len())
     }
 
-    /// How many messages are buffered.
+    /// The number of buffered messages.
     ///
     /// ```
     /// let (s, r) = gort::chan::unbounded();
@@ -212,7 +213,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// How many messages can be buffered; `None` if any number.
+    /// The number of messages that can be buffered; `None` if there is no limit.
     ///
     /// ```
     /// assert_eq!(gort::chan::unbounded::<i32>().1.capacity(), None);
@@ -227,7 +228,7 @@ impl<T> Receiver<T> {
         }
     }
 
-    /// The messages that come, waiting for each, until the channel is empty and disconnected.
+    /// An iterator that waits for each message, until the channel is empty and disconnected or closed.
     ///
     /// ```
     /// let (s, r) = gort::chan::unbounded();
@@ -238,7 +239,7 @@ impl<T> Receiver<T> {
         Iter::new(self)
     }
 
-    /// The messages that are there, waiting for none.
+    /// An iterator over the messages that are there now: it ends when it would have to wait.
     ///
     /// ```
     /// let (s, r) = gort::chan::unbounded();
@@ -250,7 +251,7 @@ impl<T> Receiver<T> {
         TryIter::new(self)
     }
 
-    /// Do both receive from the same channel?
+    /// Do both handles receive from the same channel?
     ///
     /// ```
     /// let (_s, r) = gort::chan::unbounded::<i32>();
@@ -271,14 +272,14 @@ impl<T> Receiver<T> {
     }
 }
 
-/// The result of a channel of instants, into the slot.
+/// Writes the result of a timer channel to the slot, and returns the outcome.
 ///
 /// # Safety
 /// The slot has room for an instant.
 unsafe fn deliver(result: Result<Instant, TryRecvError>, slot: *mut u8) -> Outcome {
     match result {
         Ok(instant) => {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe { slot.cast::<Instant>().write(instant) };
             Outcome::Done
         }
@@ -287,7 +288,7 @@ unsafe fn deliver(result: Result<Instant, TryRecvError>, slot: *mut u8) -> Outco
 }
 
 impl<T> Receiver<T> {
-    /// As a part of a select, by the shortest way.
+    /// The handle for a select: the one with the least dispatch.
     #[inline]
     pub(super) fn handle(&self) -> &dyn Handle {
         match &self.flavor {
@@ -309,7 +310,7 @@ impl<T> Handle for Receiver<T> {
     }
 
     unsafe fn attempt(&self, slot: *mut u8) -> Outcome {
-        // SAFETY: the slot has room for a message, which is an instant in the flavors of those.
+        // SAFETY: the slot has room for a message, which is an instant in the flavors of timer channels.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.try_recv_to(slot.cast()),
@@ -344,14 +345,14 @@ impl<T> Handle for Receiver<T> {
         }
     }
 
-    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *const Node, kind: Kind) -> bool {
+        // SAFETY: the caller's promise.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.enqueue_recv(visit, node, kind),
                 Flavor::List(chan) => chan.enqueue_recv(visit, node, kind),
                 Flavor::Zero(chan) => chan.enqueue_recv(visit, node, kind),
-                // Nobody wakes their receivers; the select looks at the deadline.
+                // These channels have no queue: the select waits until their deadline.
                 Flavor::At(chan) => !chan.is_ready(),
                 Flavor::Tick(chan) => !chan.is_ready(),
                 Flavor::Alarm(chan) => chan.enqueue(visit, node, kind),
@@ -360,8 +361,8 @@ impl<T> Handle for Receiver<T> {
         }
     }
 
-    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    unsafe fn dequeue(&self, visit: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.dequeue_recv(visit, node, kind),
@@ -375,7 +376,7 @@ impl<T> Handle for Receiver<T> {
 
     unsafe fn cancel(&self, outcome: Outcome, slot: *mut u8) {
         if outcome == Outcome::Done {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe { slot.cast::<T>().drop_in_place() };
         }
     }
@@ -398,7 +399,7 @@ impl<T> Clone for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        // SAFETY: released once, and not used any more.
+        // SAFETY: the handle is released once, and not used afterwards.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.release(Array::close_and_discard),

@@ -1,44 +1,48 @@
-//! The ring of a bounded channel: any number of senders and receivers, one atomic read-modify-write for
-//! each operation, and a way to stop them all.
+//! The ring buffer of a bounded channel. Any number of senders and receivers use it without a lock, with one
+//! atomic read-modify-write per operation, and flags in its words can stop them all.
 //!
-//! `tail` is where the next message goes, `head` is where the next one is taken. Both are positions with
+//! `tail` is where the next message is put, `head` is where the next one is taken. Both are positions with
 //! flags in the low bits:
 //! ```text
 //!   word = position << 3 | flags          position = lap << k | index        2^k >= capacity > index
 //! ```
-//! A slot's stamp says whose it is: `2 * lap` means free for the sender at that lap, `2 * lap + 1` means
-//! filled in that lap. A sender owns the slot at `tail` when it has moved `tail` on, until it stamps the slot
-//! filled; a receiver likewise with `head`, until it stamps the slot free for the next lap.
+//! A slot's stamp says who may use the slot: `2 * lap` means free for the sender of that lap, `2 * lap + 1`
+//! means filled in that lap. A sender owns the slot at `tail` from the moment it moves `tail` on until it
+//! stamps the slot filled. A receiver owns the slot at `head` from the moment it moves `head` on until it
+//! stamps the slot free for the next lap.
 //!
-//! **Flags.** A flag stops the fast side: operations move a word only if it carries no flag other than those
-//! they are told to ignore. Flags are set and cleared only under the channel's lock.
-//! - `WAITING` in `tail`: receivers wait; senders must come to the lock. In `head`: senders wait; receivers
-//!   must.
-//! - `HELD` in `tail`: some room is reserved; senders must come to the lock to see what is left.
-//! - `CLOSED` in `tail`: nothing is sent any more.
+//! **Flags.** A flag stops operations that do not hold the lock: an operation moves a word only if the word
+//! carries no flag, except flags that its caller told it to ignore. Flags are set and cleared only under the
+//! channel's lock.
+//! - `WAITING` in `tail`: receivers wait, so senders must take the lock. In `head`: senders wait, so
+//!   receivers must take the lock.
+//! - `HELD` in `tail`: some room is reserved, so senders must take the lock to see how much is left.
+//! - `CLOSED` in `tail`: nothing may be sent any more.
 //!
-//! This is why no wake-up is lost: a receiver that wants to sleep sets `WAITING` with a read-modify-write that
-//! returns the position of `tail`. If that equals `head`, the ring was empty at that instant, and no sender can
-//! move `tail` from then on without having seen the flag. The same holds for senders, `head` and full. There is
-//! no second word to be ordered against, hence no fence. README.md has the whole argument.
+//! Why no wake-up is lost: a receiver that wants to sleep sets `WAITING` with a read-modify-write that
+//! returns the position of `tail`. If that equals `head`, the ring was empty at that instant, and from then
+//! on no sender can move `tail` without seeing the flag. The same holds for senders, with `head` and a full
+//! ring. There is no second word to be ordered against, hence no fence. README.md has the whole argument.
 //!
-//! **Collisions.** A word that two processors move by turns costs a hundred nanoseconds at each turn, for its cache line
-//! travels. So who finds that it was moved meanwhile stays away from it for a while, and the winner goes on at full
-//! speed: with as many on each side, a message costs a quarter of what it did without. Who holds the channel's lock lets
-//! that go and tries again instead.
+//! **Contention.** When two processors move a word alternately, each move costs a hundred nanoseconds,
+//! because the cache line travels between them. So an operation that loses the race for a word backs off for
+//! a while, and the winner goes on at full speed: with equally many senders and receivers, a message then
+//! costs a quarter of what it costs without backing off. An operation that holds the channel's lock does not
+//! back off: it returns, releases the lock and starts again.
 //!
-//! R1. While a word carries `WAITING` (or `tail` carries `HELD` or `CLOSED`), only holders of the lock change it.
+//! R1. While a word carries `WAITING` (or `tail` carries `HELD` or `CLOSED`), only a holder of the lock
+//! changes it.
 //! R2. `head <= tail <= head + capacity`, in positions.
 
-use crate::atomic::{AtomicUsize, Ordering, stay_away};
+use crate::base::atomic::{AtomicUsize, Ordering, stay_away};
 use crate::chan::pad::Pad;
 use crate::chan::slot::{Slot, slots};
 
-/// Somebody waits at the lock for what this word's movers do.
+/// Flag: operations are queued that wait for this word to move (receivers for `tail`, senders for `head`).
 pub(crate) const WAITING: usize = 1;
-/// Room is reserved.
+/// Flag in `tail`: room is reserved.
 pub(crate) const HELD: usize = 2;
-/// Nothing is sent any more.
+/// Flag in `tail`: nothing may be sent any more.
 pub(crate) const CLOSED: usize = 4;
 const FLAGS: usize = WAITING | HELD | CLOSED;
 const FLAG_BITS: u32 = 3;
@@ -71,58 +75,60 @@ impl Word {
     }
 }
 
-/// What a push came to.
+/// The result of a push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Push {
     /// The message is in the ring.
     Done,
     /// There was no room.
     Full,
-    /// A flag stopped it.
+    /// A flag stopped the operation.
     Flagged,
-    /// A receiver is just leaving the slot. Try again; it may take long if its thread was interrupted.
+    /// A receiver is about to free the slot. Try again; this may take long if the kernel interrupted its
+    /// thread.
     Busy,
 }
 
-/// What a pop came to.
+/// The result of a pop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pop {
     /// The message was moved out.
     Done,
-    /// There was no message; and, if closed, there will not be one.
+    /// There was no message. If `closed`, there will never be another.
     Empty { closed: bool },
-    /// A flag stopped it.
+    /// A flag stopped the operation.
     Flagged,
-    /// A sender is just filling the slot. Try again; it may take long if its thread was interrupted.
+    /// A sender is about to fill the slot. Try again; this may take long if the kernel interrupted its
+    /// thread.
     Busy,
 }
 
-/// What is at the head.
+/// What is in the slot at the head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Front {
     /// A message.
     Filled,
-    /// Nothing.
+    /// No message. If `closed`, there will never be another.
     Empty { closed: bool },
-    /// A message that is not yet there.
+    /// A message that its sender has not written completely yet.
     Busy,
 }
 
-/// Another processor was faster, for the `losses + 1`st time in a row: lets it have the word for a while, for twice as long
-/// each time, up to some ten microseconds.
+/// Backs off after another processor won the race for a word, for the `losses + 1`st time in a row. The pause
+/// doubles each time, up to some ten microseconds.
 #[cold]
 fn step_aside(losses: &mut u32) {
     stay_away(1 << (*losses).min(4));
     *losses += 1;
 }
 
-/// The ring itself. What all read and nobody writes is apart from `tail`, and that from `head`.
+/// The ring. Padding keeps the read-only fields, `tail` and `head` in different cache lines.
 #[repr(C)]
 pub(crate) struct Ring<T> {
     slots: Box<[Slot<T>]>,
-    /// One less than the power of two that a lap spans.
+    /// `2^k - 1`, where `2^k` is the number of positions in a lap: the mask of a position's index.
     mask: usize,
-    /// Bits of an index.
+    /// `k`: the number of bits of an index.
     bits: u32,
     _before_tail: Pad,
     tail: AtomicUsize,
@@ -131,13 +137,13 @@ pub(crate) struct Ring<T> {
     _after_head: Pad,
 }
 
-// SAFETY: stamps give each slot one owner at a time; messages move between threads, hence `T: Send`.
+// SAFETY: stamps give each slot one owner at a time. Messages move between threads, hence `T: Send`.
 unsafe impl<T: Send> Sync for Ring<T> {}
-// SAFETY: it owns its messages.
+// SAFETY: the ring owns its messages.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {
-    /// A ring for `capacity` messages, at least one.
+    /// Creates a ring for `capacity` messages, at least one.
     pub(crate) fn new(capacity: usize) -> Ring<T> {
         debug_assert!(capacity > 0);
         let lap = capacity.next_power_of_two();
@@ -180,22 +186,23 @@ impl<T> Ring<T> {
         if (position & self.mask) + 1 < self.slots.len() { position + 1 } else { (position | self.mask) + 1 }
     }
 
-    /// Messages between two words; those just being moved count.
+    /// The number of messages between two words, including those that are being moved in or out.
     fn count(&self, head: Word, tail: Word) -> usize {
         let (head, tail) = (head.position(), tail.position());
         let laps = (tail >> self.bits).wrapping_sub(head >> self.bits);
         laps.wrapping_mul(self.capacity()).wrapping_add(tail & self.mask).wrapping_sub(head & self.mask)
     }
 
-    /// Moves a message in, if `tail` carries no flag.
+    /// Moves a message into the ring, if `tail` carries no flag.
     ///
     /// # Safety
-    /// `from` points to a message; if the result is `Done`, it was given away.
+    /// `from` points to a message. If the result is `Done`, the message has moved: the caller must not use or
+    /// drop it.
     #[inline]
     pub(crate) unsafe fn push(&self, from: *const T) -> Push {
         let mut losses = 0;
         loop {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             match unsafe { self.try_push(from, 0) } {
                 Some(result) => return result,
                 None => step_aside(&mut losses),
@@ -203,7 +210,8 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Moves a message in, if `tail` carries no flag but those in `ignore`. `None`: another one moved `tail` meanwhile.
+    /// Moves a message into the ring, if `tail` carries no flag other than those in `ignore`. `None` if
+    /// another operation moved `tail` meanwhile.
     ///
     /// # Safety
     /// As [`push`](Ring::push).
@@ -215,11 +223,12 @@ impl<T> Ring<T> {
         }
         let position = tail.position();
         let slot = self.slot(position);
-        // Acquire pairs with the Release in `leave`: the last reader is done with the slot.
+        // Acquire pairs with the Release in `leave`: the slot's last reader is done with it.
         let stamp = slot.stamp.load(Ordering::Acquire);
         let free = self.stamp_free(position);
         if stamp < free {
-            // The slot is still of the last lap, so nobody had moved `tail` from here when it was read.
+            // The slot still belongs to the previous lap, so no sender had moved `tail` past it when we read
+            // the stamp.
             let head = Word(self.head.load(Ordering::Relaxed));
             return Some(if self.count(head, tail) == self.capacity() { Push::Full } else { Push::Busy });
         }
@@ -227,15 +236,15 @@ impl<T> Ring<T> {
         let moved = stamp == free
             && self.tail.compare_exchange(tail.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         moved.then(|| {
-            // SAFETY: moving `tail` over a free slot made it ours; the message is given to us.
+            // SAFETY: moving `tail` past the free slot made it ours, and the caller gives us the message.
             unsafe { slot.place.write(from) };
-            // Release pairs with the Acquire in `try_pop`: the message is seen.
+            // Release pairs with the Acquire in `try_pop`: the receiver sees the message.
             slot.stamp.store(self.stamp_filled(position), Ordering::Release);
             Push::Done
         })
     }
 
-    /// Moves a message out, if `head` carries no flag.
+    /// Moves a message out of the ring, if `head` carries no flag.
     ///
     /// # Safety
     /// `to` may be written to; it holds a message if the result is `Done`.
@@ -243,7 +252,7 @@ impl<T> Ring<T> {
     pub(crate) unsafe fn pop(&self, to: *mut T) -> Pop {
         let mut losses = 0;
         loop {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             match unsafe { self.try_pop(to, 0) } {
                 Some(result) => return result,
                 None => step_aside(&mut losses),
@@ -251,7 +260,8 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Moves a message out, if `head` carries no flag but those in `ignore`. `None`: another one moved `head` meanwhile.
+    /// Moves a message out of the ring, if `head` carries no flag other than those in `ignore`. `None` if
+    /// another operation moved `head` meanwhile.
     ///
     /// # Safety
     /// As [`pop`](Ring::pop).
@@ -273,7 +283,7 @@ impl<T> Ring<T> {
         let moved = stamp == filled
             && self.head.compare_exchange(head.0, next.0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         moved.then(|| {
-            // SAFETY: moving `head` over a filled slot made it ours.
+            // SAFETY: moving `head` past the filled slot made it ours.
             unsafe { slot.place.read(to) };
             self.leave(slot, position);
             Pop::Done
@@ -283,26 +293,29 @@ impl<T> Ring<T> {
     /// Frees a slot for the next lap.
     #[inline]
     fn leave(&self, slot: &Slot<T>, position: usize) {
-        // Release pairs with the Acquire in `try_push`: we are done with the slot.
+        // Release pairs with the Acquire in `try_push`: our read of the slot comes before the next write.
         slot.stamp.store(self.stamp_filled(position) + 1, Ordering::Release);
     }
 
-    /// The slot at `head` was not filled when it was read, so `head` was the head then.
+    /// Tells why there was nothing to pop: the ring is empty, or a sender is still filling the slot. The
+    /// caller found the slot at `head` not filled, so `head` was current at that moment.
     #[inline]
     fn why_nothing(&self, head: Word) -> Pop {
-        // Acquire pairs with the Release in `flag_tail`: who learns of the close sees what came before it.
+        // Acquire pairs with the Release in `flag_tail`: a receiver that sees the close also sees what came
+        // before it.
         let tail = Word(self.tail.load(Ordering::Acquire));
         if tail.is_at(head) { Pop::Empty { closed: tail.has(CLOSED) } } else { Pop::Busy }
     }
 
     pub(crate) fn len(&self) -> usize {
         loop {
-            // Acquire, so that the second look at `tail` is not taken before the look at `head`.
+            // Acquire: the second load of `tail` must not be reordered before the load of `head`.
             let tail = Word(self.tail.load(Ordering::Acquire));
             let head = Word(self.head.load(Ordering::Acquire));
             if Word(self.tail.load(Ordering::Relaxed)).is_at(tail) {
-                // `exchange` moves `head` before `tail`: without the limit it could be seen as one too few
-                // or, by a reader of an old `head`, one too many.
+                // `exchange` moves `head` before `tail`: a reader between the two counts one message too few.
+                // A reader that sees the new `tail` but the old `head` would count one too many, hence the
+                // limit.
                 return self.count(head, tail).min(self.capacity());
             }
         }
@@ -313,7 +326,7 @@ impl<T> Ring<T> {
         Word(self.tail.load(Ordering::Acquire)).has(CLOSED)
     }
 
-    // What follows is for holders of the channel's lock.
+    // The following methods are for holders of the channel's lock.
 
     pub(crate) fn tail(&self) -> Word {
         Word(self.tail.load(Ordering::Relaxed))
@@ -323,13 +336,13 @@ impl<T> Ring<T> {
         Word(self.head.load(Ordering::Relaxed))
     }
 
-    /// Sets a flag and returns the word as it was.
+    /// Sets a flag and returns the previous value of the word.
     pub(crate) fn flag_tail(&self, flag: usize) -> Word {
         // Release pairs with the Acquire loads that look for CLOSED.
         Word(self.tail.fetch_or(flag, Ordering::AcqRel))
     }
 
-    /// Sets a flag and returns the word as it was.
+    /// Sets a flag and returns the previous value of the word.
     pub(crate) fn flag_head(&self, flag: usize) -> Word {
         Word(self.head.fetch_or(flag, Ordering::AcqRel))
     }
@@ -338,7 +351,8 @@ impl<T> Ring<T> {
     pub(crate) fn unflag_tail(&self, flag: usize) {
         let word = self.tail.load(Ordering::Relaxed);
         debug_assert_eq!(word & flag, flag);
-        // A store is enough: R1. Release keeps CLOSED visible with what came before it.
+        // A store is enough: R1. Release, because this store may carry CLOSED: a thread that sees CLOSED here
+        // must also see what came before the close.
         self.tail.store(word & !flag, Ordering::Release);
     }
 
@@ -350,12 +364,12 @@ impl<T> Ring<T> {
         self.head.store(word & !flag, Ordering::Relaxed);
     }
 
-    /// Messages in the ring, as far as these words tell.
+    /// The number of messages between these values of `head` and `tail`.
     pub(crate) fn len_between(&self, head: Word, tail: Word) -> usize {
         self.count(head, tail)
     }
 
-    /// What is at the head, which carries `WAITING`.
+    /// What is in the slot at the head. `head` carries `WAITING`.
     pub(crate) fn front(&self) -> Front {
         let head = self.head();
         debug_assert!(head.has(WAITING));
@@ -370,28 +384,29 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Is the slot at the tail, which carries `HELD`, free to be filled at once?
+    /// Is the slot at the tail free to be filled at once? `tail` carries `HELD`.
     pub(crate) fn back_is_free(&self) -> bool {
         let position = self.tail().position();
         // Acquire pairs with the Release in `leave`.
         self.slot(position).stamp.load(Ordering::Acquire) == self.stamp_free(position)
     }
 
-    /// Takes the message at the head of a full ring and puts another one at its tail: the same slot.
+    /// Takes the message at the head of a full ring and puts another one at its tail, which is the same slot.
     ///
     /// # Safety
-    /// `head` carries `WAITING`, the front is `Filled`, the ring is full. `to` may be written to, `from` is a
-    /// message that is given away.
+    /// `head` carries `WAITING`, the front is `Filled`, and the ring is full. `to` may be written to. `from`
+    /// is a message that the caller gives away.
     pub(crate) unsafe fn exchange(&self, to: *mut T, from: *const T) {
         let (head, tail) = (self.head(), self.tail());
         let (position, refill) = (head.position(), tail.position());
         debug_assert!(head.has(WAITING) && self.count(head, tail) == self.capacity());
         let slot = self.slot(position);
-        // Stores are enough: `head` by R1, and `tail` because its slot is not free, so nobody moves it.
-        // Senders who look between them find the slot Busy.
+        // Stores are enough: `head` by R1, and `tail` because its slot is not free, so no sender moves it. A
+        // sender that looks between the two stores finds the slot `Busy`.
         self.head.store(head.moved_to(self.after(position)).0, Ordering::Relaxed);
         self.tail.store(tail.moved_to(self.after(refill)).0, Ordering::Relaxed);
-        // SAFETY: moving `head` made the filled slot ours, and moving `tail` kept it so.
+        // SAFETY: moving `head` made the filled slot ours, and moving `tail` past it keeps it ours until it
+        // is stamped.
         unsafe {
             slot.place.read(to);
             slot.place.write(from);

@@ -1,29 +1,34 @@
-//! The dice of select: cheap, private to each goroutine or thread, good enough to be fair.
+//! The random numbers of select: cheap, private to each goroutine or thread, and good enough to be fair.
 
 use std::cell::Cell;
 
-use crate::atomic::{AtomicU64, Ordering};
-use crate::sched::bubble;
+use crate::base::atomic::{AtomicU64, Ordering};
+use crate::sched::machine::hooks;
+use crate::sched::types::current::current_bubble;
 
-/// Starting points of the sequences, far from each other.
+/// The next starting point, in steps of the sequence. Each goroutine or thread takes its own, so that their
+/// sequences differ.
 static SEEDS: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    /// The place in the sequence (0 until first used) and the next number, made in advance: nobody waits for the
-    /// multiplications. It has no destructor, so selects in destructors of thread-locals can use it.
+    /// The place in the sequence (0 until first used) and the next number. That number is computed in
+    /// advance, so that a draw does not wait for the multiplications. The cell has no destructor, so selects
+    /// in destructors of thread-locals can use it.
     static STATE: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
 
+/// The increment of splitmix64: 2^64 divided by the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Draws numbers, several from each step of the sequence.
+/// Draws random numbers, several from each step of the sequence.
 pub(crate) struct Dice {
     entropy: u64,
     draws: u32,
 }
 
 impl Dice {
-    /// Numbers drawn from one step: their product should stay far below what 64 bits can tell apart.
+    /// How many numbers are drawn from one step. The product of their bounds should stay far below 2^64, the
+    /// number of values that a step can have.
     const DRAWS: u32 = 4;
 
     #[inline]
@@ -31,7 +36,7 @@ impl Dice {
         Dice { entropy: 0, draws: 0 }
     }
 
-    /// A number below `bound`, which is not zero: all equally likely, as far as anybody can tell.
+    /// A number below `bound`, which must not be zero. All numbers are practically equally likely.
     #[inline]
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         if self.draws == 0 {
@@ -39,7 +44,8 @@ impl Dice {
             self.entropy = next();
         }
         self.draws -= 1;
-        // The entropy is a fraction: the product's high half is the draw, its low half is what is left.
+        // The entropy is a fraction of 2^64. The product's high half is the draw, its low half is the entropy
+        // that is left.
         let product = u128::from(self.entropy) * bound as u128;
         self.entropy = product as u64;
         (product >> 64) as usize
@@ -59,15 +65,15 @@ fn next() -> u64 {
 
 #[cold]
 fn first() -> u64 {
-    let (place, number) = step(match bubble::current() {
-        None => SEEDS.fetch_add(1, Ordering::Relaxed).wrapping_mul(GOLDEN),
-        Some(bubble) => bubble.random(),
+    let (place, number) = step(match current_bubble() {
+        0 => SEEDS.fetch_add(1, Ordering::Relaxed).wrapping_mul(GOLDEN),
+        number => (hooks().bubble.random)(number),
     });
     STATE.set(step(place));
     number
 }
 
-/// One step of splitmix64: the place walks, the number is its hash.
+/// One step of splitmix64: returns the next place, and the number there, which is the hash of the place.
 #[inline]
 fn step(place: u64) -> (u64, u64) {
     let place = place.wrapping_add(GOLDEN);

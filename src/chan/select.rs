@@ -1,4 +1,4 @@
-//! Selecting from operations that are known only at run time.
+//! The type `Select`: selecting from a list of operations that is known only at run time.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -15,16 +15,17 @@ use crate::chan::payload::{Payload, union};
 use crate::chan::receiver::Receiver;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::{Node, Outcome};
-use crate::sched::waiter::Waiter;
+use crate::sched::types::waiter::Waiter;
 
-/// Up to this many operations, a waiting select needs no memory but its stack.
+/// A select of up to this many operations keeps its nodes on the stack. Larger ones allocate them, when they
+/// have to wait.
 const NODES_ON_STACK: usize = 16;
 
-/// A list of operations, of which one is to be performed ([`select`](Select::select)) or found ready
-/// ([`ready`](Select::ready)). If several are ready, one of them is chosen at random, or the first if the select
-/// is biased. An operation is ready if it does not have to wait, also if it will only return an error.
+/// A list of operations, one of which is to be performed ([`select`](Select::select)) or found ready
+/// ([`ready`](Select::ready)). If several are ready, one of them is chosen at random, or the first if the
+/// select is biased. An operation is ready if it does not have to wait, even if it will only return an error.
 ///
-/// The macro [`select!`](super::select) is nicer if the operations are known in advance.
+/// If the operations are known at compile time, the macro [`select!`](super::select) is more convenient.
 ///
 /// ```
 /// use gort::chan::{Select, unbounded};
@@ -45,11 +46,12 @@ pub struct Select<'a> {
     ops: Vec<Op<'a>>,
     /// A permutation of the places in `ops`; if biased, the identity.
     order: Vec<u32>,
+    /// The index of the next operation to be added.
     next: usize,
     biased: bool,
-    /// Fits the message of every receive.
+    /// A layout that fits the message of every receive.
     layout: Layout,
-    /// Who added the receives: messages that must not go to other threads belong there.
+    /// Who added the receives: messages that are not `Send` must stay there.
     owner: Owner,
 }
 
@@ -61,15 +63,15 @@ enum Owner {
     Several,
 }
 
-// SAFETY: what can be done through `&Select` is to clone it. An operation on a channel of messages that must
-// not leave their thread can be selected on another one, but not completed there: that takes the handle itself,
-// which stayed behind. See `SelectedOperation::drop` for messages that are not completed.
+// SAFETY: a `&Select` can only be cloned. A moved or cloned select may select an operation on a channel whose
+// messages are not `Send`. But completing the operation takes the handle itself, which did not leave its
+// thread. `SelectedOperation::drop` deals with messages of operations that are not completed.
 unsafe impl Send for Select<'_> {}
-// SAFETY: as above.
+// SAFETY: the argument for `Send` holds here too.
 unsafe impl Sync for Select<'_> {}
 
 impl<'a> Select<'a> {
-    /// An empty list.
+    /// Creates an empty list.
     ///
     /// ```
     /// assert!(gort::chan::Select::new().try_select().is_err());
@@ -85,7 +87,8 @@ impl<'a> Select<'a> {
         }
     }
 
-    /// An empty list; of several ready operations, the first in the list is chosen.
+    /// Creates an empty list for a biased select: of several ready operations, it chooses the first in the
+    /// list.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -101,7 +104,7 @@ impl<'a> Select<'a> {
         Select { biased: true, ..Select::new() }
     }
 
-    /// Adds a send and returns its index. The message is given when the operation is completed.
+    /// Adds a send and returns its index. The message is given later, when the operation is completed.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -202,7 +205,7 @@ impl<'a> Select<'a> {
         self.run(Patience::Forever).expect("gort: an endless select ended")
     }
 
-    /// As [`select`](Select::select), but for a limited time.
+    /// Like [`select`](Select::select), but for a limited time.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -217,7 +220,7 @@ impl<'a> Select<'a> {
         self.run(Patience::after(timeout)).ok_or(SelectTimeoutError)
     }
 
-    /// As [`select`](Select::select), but only until `deadline`.
+    /// Like [`select`](Select::select), but only until `deadline`.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -272,7 +275,7 @@ impl<'a> Select<'a> {
         self.run_ready(Patience::Forever).expect("gort: an endless wait ended")
     }
 
-    /// As [`ready`](Select::ready), but for a limited time.
+    /// Like [`ready`](Select::ready), but for a limited time.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -287,7 +290,7 @@ impl<'a> Select<'a> {
         self.run_ready(Patience::after(timeout)).ok_or(ReadyTimeoutError)
     }
 
-    /// As [`ready`](Select::ready), but only until `deadline`.
+    /// Like [`ready`](Select::ready), but only until `deadline`.
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -358,8 +361,8 @@ impl fmt::Debug for Select<'_> {
 /// [`recv`](SelectedOperation::recv).
 ///
 /// # Panics
-/// Dropping it without completing the operation panics (unless the thread is panicking already): others
-/// were kept waiting for it. It does no harm beyond that: the place of a send is given back, and the message
+/// Dropping it without completing the operation panics (unless the thread is panicking already), because
+/// others were kept waiting for it. It does no other harm: the place of a send is given back, and the message
 /// of a receive is dropped.
 ///
 /// ```
@@ -384,7 +387,7 @@ pub struct SelectedOperation<'a> {
 }
 
 impl SelectedOperation<'_> {
-    /// The index of the operation, as it was returned by [`Select::send`] or [`Select::recv`].
+    /// The index of the operation, as returned by [`Select::send`] or [`Select::recv`].
     ///
     /// ```
     /// use gort::chan::{Select, unbounded};
@@ -417,7 +420,7 @@ impl SelectedOperation<'_> {
     pub fn send<T>(self, s: &Sender<T>, msg: T) -> Result<(), SendError<T>> {
         assert!(self.is_of(ptr::from_ref(s).cast()), "passed a sender that wasn't selected");
         let outcome = self.complete().0;
-        // SAFETY: the outcome of this sender's operation, used once.
+        // SAFETY: the outcome is that of this sender's operation, and is used once.
         unsafe { s.complete(outcome, msg) }
     }
 
@@ -439,7 +442,8 @@ impl SelectedOperation<'_> {
         assert!(self.is_of(ptr::from_ref(r).cast()), "passed a receiver that wasn't selected");
         let (outcome, mut payload) = self.complete();
         match outcome {
-            // SAFETY: done, so the payload holds a message of this receiver, which is taken out once.
+            // SAFETY: the receive is done, so the payload holds a message of this receiver. It is taken out
+            // once.
             Outcome::Done => Ok(unsafe { payload.as_mut_ptr().cast::<T>().read() }),
             _ => Err(RecvError),
         }
@@ -449,7 +453,7 @@ impl SelectedOperation<'_> {
         ptr::from_ref(self.handle).cast::<u8>() == handle
     }
 
-    /// Takes it apart without a drop.
+    /// Takes the operation apart without running its drop.
     fn complete(self) -> (Outcome, Payload) {
         let this = mem::ManuallyDrop::new(self);
         // SAFETY: `this` is not used or dropped any more.
@@ -466,9 +470,9 @@ impl fmt::Debug for SelectedOperation<'_> {
 impl Drop for SelectedOperation<'_> {
     fn drop(&mut self) {
         let is_message = self.outcome == Outcome::Done;
-        // A message that may not be `Send` is dropped only where its receiver lives; elsewhere it is leaked.
+        // A message may not be `Send`: drop it only where its receive was added, and leak it elsewhere.
         if !is_message || self.owner == Owner::One(Waiter::current()) {
-            // SAFETY: the outcome of this operation, used once.
+            // SAFETY: the outcome is that of this operation, and is used once.
             unsafe { self.handle.cancel(self.outcome, self.payload.as_mut_ptr()) };
         }
         if !std::thread::panicking() {

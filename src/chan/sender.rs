@@ -1,4 +1,4 @@
-//! The sending side.
+//! The type `Sender`: the sending side of a channel.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -12,11 +12,11 @@ use crate::chan::handle::Handle;
 use crate::chan::list::List;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::chan::zero::Zero;
-use crate::sched::visit::Inside;
-use crate::time::clock;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::park::clock;
 
-/// The sending side of a channel. Clones send into the same channel; when the last of them is dropped, the
-/// channel is disconnected: receivers get what is left and then an error.
+/// The sending side of a channel. All clones send into the same channel. When the last of them is dropped,
+/// the channel is disconnected: receivers get the messages that are left and then an error.
 ///
 /// ```
 /// use gort::chan::unbounded;
@@ -39,15 +39,15 @@ pub(super) enum Flavor<T> {
 
 // SAFETY: the channels behind it hand messages from thread to thread and share nothing else.
 unsafe impl<T: Send> Send for Sender<T> {}
-// SAFETY: as above.
+// SAFETY: the argument for `Send` holds here too.
 unsafe impl<T: Send> Sync for Sender<T> {}
 
 impl<T> UnwindSafe for Sender<T> {}
 impl<T> RefUnwindSafe for Sender<T> {}
 
 impl<T> Sender<T> {
-    /// Sends without waiting, or says why that is not possible now. In a channel of capacity zero this needs a
-    /// receiver that already waits.
+    /// Sends without waiting, or returns the reason why that is not possible now. In a channel of capacity
+    /// zero this needs a receiver that already waits.
     ///
     /// ```
     /// use gort::chan::{TrySendError, bounded};
@@ -67,8 +67,8 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Sends, waiting for room or, in a channel of capacity zero, for a receiver. Fails, with the message, only if
-    /// the channel is disconnected or closed, now or while waiting.
+    /// Sends a message, and waits for room or, in a channel of capacity zero, for a receiver. Fails, and
+    /// returns the message, only if the channel is disconnected or closed, now or while waiting.
     ///
     /// ```
     /// use gort::chan::{SendError, bounded};
@@ -80,8 +80,9 @@ impl<T> Sender<T> {
     /// ```
     #[inline(always)]
     pub fn send(&self, msg: T) -> Result<(), SendError<T>> {
-        // Nothing but a call: where two goroutines meet, each return into code that is not common to both is one that the
-        // CPU foresees wrongly.
+        // Only a call, inlined into the caller, so that it adds no return of its own. When two goroutines
+        // meet and switch to each other, the CPU mispredicts each return into code that they do not have in
+        // common.
         let result = match &self.flavor {
             Flavor::Zero(chan) => chan.send(msg, None),
             _ => self.send_until(msg, None),
@@ -89,8 +90,8 @@ impl<T> Sender<T> {
         result.map_err(|err| SendError(err.into_inner()))
     }
 
-    /// As [`send`](Sender::send), but for a limited time. A time that has already passed does not hinder a send
-    /// that need not wait; one that is too long to be counted (`Duration::MAX`) means for ever.
+    /// Like [`send`](Sender::send), but for a limited time. A timeout of zero does not prevent a send that
+    /// need not wait. A timeout too long to be represented (`Duration::MAX`) means forever.
     ///
     /// ```
     /// use gort::chan::{SendTimeoutError, bounded};
@@ -106,7 +107,7 @@ impl<T> Sender<T> {
         self.send_until(msg, clock::after(timeout))
     }
 
-    /// As [`send`](Sender::send), but only until `deadline`.
+    /// Like [`send`](Sender::send), but only until `deadline`.
     ///
     /// ```
     /// use gort::chan::{SendTimeoutError, bounded};
@@ -129,8 +130,9 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Closes the channel, as Go's `close`: receivers get what is buffered and then the error of a disconnected
-    /// channel; senders, those that wait now and those that come later, get their message back in an error.
+    /// Closes the channel, like Go's `close`. Receivers get what is buffered and then the error of a
+    /// disconnected channel. Senders, both those that wait now and those that come later, get their message
+    /// back in an error.
     ///
     /// Returns true if this call closed the channel. Closing again, or closing a channel whose receivers are
     /// gone, does nothing and returns false.
@@ -154,7 +156,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Is nothing buffered? Always so in a channel of capacity zero.
+    /// Is nothing buffered? Always true for a channel of capacity zero.
     ///
     /// ```
     /// let (s, _r) = gort::chan::unbounded();
@@ -166,7 +168,7 @@ impl<T> Sender<T> {
         self.len() == 0
     }
 
-    /// Is there no room? Always so in a channel of capacity zero, never in an unbounded one.
+    /// Is there no room? Always true for a channel of capacity zero, never for an unbounded one.
     ///
     /// ```
     /// let (s, _r) = gort::chan::bounded(1);
@@ -178,7 +180,7 @@ impl<T> Sender<T> {
         self.capacity() == Some(self.len())
     }
 
-    /// How many messages are buffered.
+    /// The number of buffered messages.
     ///
     /// ```
     /// let (s, _r) = gort::chan::unbounded();
@@ -193,7 +195,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// How many messages can be buffered; `None` if any number.
+    /// The number of messages that can be buffered; `None` if there is no limit.
     ///
     /// ```
     /// assert_eq!(gort::chan::unbounded::<i32>().0.capacity(), None);
@@ -207,7 +209,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Do both send into the same channel?
+    /// Do both handles send into the same channel?
     ///
     /// ```
     /// let (s, _r) = gort::chan::unbounded::<i32>();
@@ -235,7 +237,7 @@ impl<T> Sender<T> {
             (Flavor::List(chan), Outcome::Credit) => chan.send_reserved(from),
             (Flavor::List(chan), Outcome::Free) => chan.send_free(from),
             (Flavor::Zero(chan), Outcome::Peer(peer)) => {
-                // SAFETY: the caller's; the message is given away.
+                // SAFETY: the caller's promise. The message is given away.
                 unsafe { chan.fulfil(peer, from) };
                 Outcome::Done
             }
@@ -294,8 +296,8 @@ impl<T> Handle for Sender<T> {
         None
     }
 
-    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *const Node, kind: Kind) -> bool {
+        // SAFETY: the caller's promise.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.enqueue_send(visit, node, kind),
@@ -305,8 +307,8 @@ impl<T> Handle for Sender<T> {
         }
     }
 
-    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    unsafe fn dequeue(&self, visit: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.dequeue_send(visit, node, kind),
@@ -320,7 +322,7 @@ impl<T> Handle for Sender<T> {
         match (&self.flavor, outcome) {
             (Flavor::Array(chan), Outcome::Credit) => chan.cancel_reserved(),
             (Flavor::List(chan), Outcome::Credit) => chan.cancel_reserved(),
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             (Flavor::Zero(chan), Outcome::Peer(peer)) => unsafe { chan.withdraw(peer) },
             _ => {}
         }
@@ -340,7 +342,7 @@ impl<T> Clone for Sender<T> {
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        // SAFETY: released once, and not used any more.
+        // SAFETY: the handle is released once, and not used afterwards.
         unsafe {
             match &self.flavor {
                 Flavor::Array(chan) => chan.release(|chan| _ = chan.close()),

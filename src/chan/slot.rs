@@ -1,18 +1,19 @@
-//! The places where messages lie, and the memory of a ring. The loom models have their own module of this name,
-//! with the same functions over loom's cells.
+//! The memory in which a channel stores its messages: single places, and the slots of a ring. The loom models
+//! replace this module with one with the same functions over loom's cells.
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::atomic::AtomicUsize;
+use crate::base::atomic::AtomicUsize;
 
-/// Room for a message; who put one in, and who may take it out, is known elsewhere.
+/// Room for one message. The place does not know whether it holds one or who may access it: the channel's
+/// positions and stamps say so.
 pub(crate) struct Place<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<T> Place<T> {
-    /// An empty one.
+    /// An empty place.
     pub(crate) const fn new() -> Place<T> {
         Place(UnsafeCell::new(MaybeUninit::uninit()))
     }
@@ -20,32 +21,33 @@ impl<T> Place<T> {
     /// Moves a message in.
     ///
     /// # Safety
-    /// The place is the caller's and empty; the message at `from` is given away.
+    /// The caller owns the place, which is empty. The message at `from` moves into it: the caller must not
+    /// use or drop it afterwards.
     #[inline]
     pub(crate) unsafe fn write(&self, from: *const T) {
-        // SAFETY: see above.
+        // SAFETY: the caller's promise.
         unsafe { ptr::copy_nonoverlapping(from, self.0.get().cast::<T>(), 1) }
     }
 
     /// Moves the message out.
     ///
     /// # Safety
-    /// The place is the caller's and holds a message; `to` may be written to.
+    /// The caller owns the place, which holds a message. `to` may be written to.
     #[inline]
     pub(crate) unsafe fn read(&self, to: *mut T) {
-        // SAFETY: see above.
+        // SAFETY: the caller's promise.
         unsafe { ptr::copy_nonoverlapping(self.0.get().cast::<T>(), to, 1) }
     }
 }
 
-/// A place of a ring. What stamps mean is told in `ring.rs`.
+/// One slot of a ring. `ring.rs` explains the stamps.
 pub(crate) struct Slot<T> {
     pub(crate) stamp: AtomicUsize,
     pub(crate) place: Place<T>,
 }
 
-/// The slots of a ring, all with the stamp 0. Zeroed memory of the allocator is not touched, so a large ring
-/// occupies address space only until it is used.
+/// Allocates the slots of a ring, all with the stamp 0. The allocator takes large zeroed blocks fresh from
+/// the kernel and does not touch them, so a large ring costs only address space until it is used.
 pub(crate) fn slots<T>(count: usize) -> Box<[Slot<T>]> {
     let layout = Layout::array::<Slot<T>>(count).expect("the caller keeps rings small");
     debug_assert_ne!(layout.size(), 0, "a slot has a stamp, and a ring has a slot");
@@ -54,6 +56,7 @@ pub(crate) fn slots<T>(count: usize) -> Box<[Slot<T>]> {
     if memory.is_null() {
         handle_alloc_error(layout);
     }
-    // SAFETY: all zeroes are valid slots: a stamp of 0 and no value. Layout and allocator are those of a box.
+    // SAFETY: zeroed memory is a valid slot: a stamp of 0 and no message. The layout and the allocator are
+    // those of a box.
     unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(memory.cast::<Slot<T>>(), count)) }
 }

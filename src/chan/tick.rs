@@ -1,17 +1,18 @@
-//! A channel that delivers messages at a regular pace. There is no sender, no timer and no thread: the
-//! receivers wait with a deadline. A tick that nobody took in time is not made up for: the next one comes a
-//! period after the late one was taken.
+//! The channel of `tick`: it delivers a message every period. There is no sender, no timer and no thread: the
+//! receivers wait with a deadline. A tick that was taken late is not made up for: the next one comes a period
+//! after it was taken.
 
 use std::time::{Duration, Instant};
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::base::atomic::{AtomicU64, Ordering};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::{ELSEWHERE, sleep_until};
-use crate::context::ambient;
-use crate::sched::reason::WaitReason;
-use crate::time::clock;
+use crate::sched::park::clock;
+use crate::sched::park::limit;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// The next tick lies beyond what can be counted (584 years): it will not come.
+/// The value of `next` if the next tick lies beyond what 64 bits of nanoseconds can count (584 years): it
+/// will not come.
 const NEVER: u64 = u64::MAX;
 
 /// The channel of `tick`.
@@ -19,6 +20,7 @@ pub(crate) struct Tick {
     start: Instant,
     /// The next tick, in nanoseconds since the start.
     next: AtomicU64,
+    /// In nanoseconds.
     period: u64,
 }
 
@@ -41,10 +43,11 @@ impl Tick {
         if tick == NEVER { None } else { self.start.checked_add(Duration::from_nanos(tick)) }
     }
 
-    /// Takes the tick `due`, after which the next one is a period after `from`. False if somebody else did.
+    /// Takes the tick `due`, and sets the next one to a period after `from`. Returns false if another
+    /// receiver took the tick first.
     fn take(&self, due: u64, from: u64) -> bool {
         let next = from.saturating_add(self.period);
-        // Nothing travels with a tick: Relaxed.
+        // Relaxed: a tick publishes no other memory.
         self.next.compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
@@ -60,7 +63,7 @@ impl Tick {
     }
 
     pub(crate) fn recv(&self, deadline: Option<Instant>) -> Result<Instant, RecvTimeoutError> {
-        let _unlimited = deadline.is_none().then(ambient::suspend);
+        let _unlimited = deadline.is_none().then(limit::suspend);
         let object = ELSEWHERE;
         loop {
             let due = self.next.load(Ordering::Relaxed);
@@ -76,11 +79,12 @@ impl Tick {
                 }
                 return Err(RecvTimeoutError::Timeout);
             }
-            // Take the tick first and wait for it afterwards: of several receivers, each gets its own.
+            // Take the tick first and wait for it afterwards, so that several receivers wait for different
+            // ticks.
             let now = self.now();
             if self.take(due, due.max(now)) {
                 if now < due && !sleep_until(WaitReason::ChanReceive, object, Some(instant)) {
-                    return Err(RecvTimeoutError::Timeout); // a context ended, and the tick is lost
+                    return Err(RecvTimeoutError::Timeout); // a context ended the wait, and the tick is lost
                 }
                 return Ok(instant);
             }
@@ -92,7 +96,7 @@ impl Tick {
         due != NEVER && due <= self.now()
     }
 
-    /// When a select must look again.
+    /// When the next tick is due.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.at(self.next.load(Ordering::Relaxed))
     }

@@ -1,32 +1,33 @@
-//! Channels without a buffer: a send and a receive meet.
+//! Channels of capacity zero, without a buffer: a send and a receive meet.
 //!
-//! Whoever comes second finds the first in a queue, copies the message straight from or to its stack and
-//! wakes it. Nobody is woken in vain, and no lock is held while waking.
+//! The operation that comes second finds the first in a queue. It copies the message straight from or to the
+//! stack of the first one, and readies it. No waiter is woken in vain, and no lock is held while waking.
 //!
-//! The send of a select is special: it has no message before it was selected. So its meeting has two steps.
-//! First the two agree: the receiver is claimed, waits for good (no timeout ends it any more), and the
-//! select learns whom it met ([`Outcome::Peer`]). Then the select brings the message with
+//! The send of a select is special: it has no message before it is selected. So its meeting has two steps.
+//! First the two sides agree: the receiver is claimed and waits without a timeout from then on, and the
+//! select learns which receiver it met ([`Outcome::Peer`]). Then the select brings the message with
 //! [`fulfil`](Zero::fulfil), or withdraws with [`withdraw`](Zero::withdraw) and the receiver starts again.
 //!
-//! Z1. At most one of the two queues of operations has nodes that could meet those of the other: an operation
-//! that is queued found none to meet, under the lock.
+//! Z1. The two queues of operations never hold nodes that could meet each other: an operation is queued only
+//! if it found none to meet, under the lock.
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crate::atomic::{AtomicBool, Ordering};
+use crate::base::atomic::{AtomicBool, Ordering};
+use crate::base::lock::Lock;
 use crate::chan::engine::Patience;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
-use crate::sched::section;
-use crate::sched::visit::{Inside, Stepwise, Visit};
-use crate::sched::waiter::{Waiter, park};
+use crate::sched::park::channel_op::{Caller, Inside, Stepwise};
+use crate::sched::park::park_ready::park;
+use crate::sched::run::runtime_section;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
 
-/// What an operation does.
+/// The direction of an operation.
 #[derive(Clone, Copy)]
 pub(super) enum Way {
     Send,
@@ -39,7 +40,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// The side of such operations, and that of those they meet.
+    /// The side of operations in this direction, and the side of those that they meet.
     #[inline(always)]
     pub(super) fn sides(&mut self, way: Way) -> (&mut Side, &mut Side) {
         match way {
@@ -56,12 +57,13 @@ pub(crate) struct Zero<T> {
     _messages: PhantomData<T>,
 }
 
-/// What can be seen at a glance: written under the lock, read without it. Who sees that nobody waits could have come a moment
-/// earlier, when nobody did; a queued operation or a close that it knows of, it sees.
+/// A summary of the state that can be read without the lock. It is written under the lock. A reader may see
+/// an old value; then its operation counts as having come a moment earlier, when that value was current. A
+/// queued operation or a close that happened before the read is always seen.
 pub(super) struct Glance {
-    /// False only if no operation to send waits.
+    /// False only if no send waits.
     senders: AtomicBool,
-    /// False only if no operation to receive waits.
+    /// False only if no receive waits.
     receivers: AtomicBool,
     closed: AtomicBool,
 }
@@ -77,7 +79,7 @@ impl Glance {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Whether such operations may wait.
+    /// The flag that says whether operations in this direction may wait.
     #[inline(always)]
     fn waits(&self, way: Way) -> &AtomicBool {
         match way {
@@ -86,7 +88,7 @@ impl Glance {
         }
     }
 
-    /// Whether it is in vain to look for such an operation to meet.
+    /// Whether no operation in this direction waits, and the channel is open: then there is nothing to meet.
     #[inline(always)]
     pub(super) fn shows_nobody(&self, way: Way) -> bool {
         !self.waits(way).load(Ordering::Relaxed) && !self.is_closed()
@@ -105,7 +107,7 @@ impl<T> Zero<T> {
 
     // The queues.
 
-    /// Takes the first operation that still waits.
+    /// Claims the first operation in this direction that still waits.
     #[inline(always)]
     pub(super) fn claim(&self, state: &mut State, way: Way) -> Option<NonNull<Node>> {
         let ops = &mut state.sides(way).0.ops;
@@ -114,15 +116,15 @@ impl<T> Zero<T> {
         Some(node)
     }
 
-    /// Queues an operation. Returns those who watch for one.
+    /// Queues an operation. Returns those who watched for one, to be woken once the lock is released.
     ///
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
+    /// The node's owner follows the rules of `waitq.rs`.
     #[inline(always)]
-    pub(super) unsafe fn publish(&self, state: &mut State, way: Way, node: *mut Node) -> Wakes {
+    pub(super) unsafe fn publish(&self, state: &mut State, way: Way, node: *const Node) -> Wakes {
         let (own, other) = state.sides(way);
-        // SAFETY: the caller's.
-        unsafe { own.ops.push(node) };
+        // SAFETY: the caller's promise.
+        unsafe { own.ops.push_back(node) };
         self.glance.waits(way).store(true, Ordering::Relaxed);
         let mut wakes = Wakes::new();
         other.watchers.claim_all(Outcome::Done, &mut wakes);
@@ -134,11 +136,11 @@ impl<T> Zero<T> {
     /// # Safety
     /// The node is alive and was queued with this kind.
     #[inline(always)]
-    pub(super) unsafe fn retract(&self, _: &Inside, way: Way, node: *mut Node, kind: Kind) {
+    pub(super) unsafe fn retract(&self, _: &Inside, way: Way, node: *const Node, kind: Kind) {
         let mut state = self.state.lock_inside();
         let own = state.sides(way).0;
-        // SAFETY: the caller's.
-        unsafe { own.queue(kind).unlink(node) };
+        // SAFETY: the caller's promise.
+        unsafe { own.queue(kind).remove(node) };
         self.glance.waits(way).store(!own.ops.is_empty(), Ordering::Relaxed);
     }
 
@@ -170,7 +172,7 @@ impl<T> Zero<T> {
         }
     }
 
-    // Not inlined: the code of a visit is long, and once for each T is enough.
+    // Not inlined: the code that enters the runtime is long, and one copy for each T is enough.
     #[inline(never)]
     fn send_forever(&self, msg: *const T) -> Outcome {
         self.send_from(msg, Patience::Forever)
@@ -181,10 +183,11 @@ impl<T> Zero<T> {
         self.send_from(msg, Patience::Until(deadline))
     }
 
-    /// `Done` means that the message was given away, `Pending` that nobody took it (in time).
+    /// Sends a message. `Done` means that the message was given away, `Pending` that nobody took it (in
+    /// time).
     #[inline(always)]
     fn send_from(&self, msg: *const T, patience: Patience) -> Outcome {
-        match section::visit() {
+        match runtime_section::enter_from_user_code() {
             Some(visit) => self.send_in(visit, msg, patience),
             None => self.send_in_steps(msg, patience),
         }
@@ -196,14 +199,14 @@ impl<T> Zero<T> {
     }
 
     #[inline(always)]
-    fn send_in(&self, visit: impl Visit, msg: *const T, patience: Patience) -> Outcome {
+    fn send_in(&self, visit: impl Caller, msg: *const T, patience: Patience) -> Outcome {
         let mut state = self.state.lock_inside();
         if let Some(node) = self.claim(&mut state, Way::Recv) {
             drop(state);
-            // SAFETY: the node is claimed; the slot of a receiver is for a message of our type. The
+            // SAFETY: the node is claimed, and a receiver's slot has room for a message of our type. The
             // caller gives the message away.
             let waiter = unsafe {
-                ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot.cast::<T>(), 1);
+                ptr::copy_nonoverlapping(msg, (*node.as_ptr()).slot().cast::<T>(), 1);
                 finish(node, Outcome::Done)
             };
             visit.ready(waiter);
@@ -218,12 +221,12 @@ impl<T> Zero<T> {
         Parker::of(visit, WaitReason::ChanSend, self.address(), patience.deadline()).wait(
             msg.cast_mut().cast(),
             |node| {
-                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node alive until it is claimed or retracted.
                 let wakes = unsafe { self.publish(&mut state, Way::Send, node) };
                 drop(state);
                 wakes
             },
-            // SAFETY: as above.
+            // SAFETY: the node is alive, and was queued there with this kind.
             |node| unsafe { self.retract(&Inside::enter(), Way::Send, node, Kind::Op) },
         )
     }
@@ -232,9 +235,9 @@ impl<T> Zero<T> {
 
     pub(crate) fn try_recv(&self) -> Result<T, TryRecvError> {
         let mut msg = MaybeUninit::<T>::uninit();
-        // SAFETY: a place for a message.
+        // SAFETY: `msg` has room for a message.
         match unsafe { self.try_recv_to(msg.as_mut_ptr()) } {
-            // SAFETY: done, hence there is a message.
+            // SAFETY: the receive is done, so `msg` holds a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(TryRecvError::Disconnected),
             _ => Err(TryRecvError::Empty),
@@ -249,14 +252,14 @@ impl<T> Zero<T> {
             Some(deadline) => self.recv_until(msg.as_mut_ptr(), deadline),
         };
         match outcome {
-            // SAFETY: done, hence there is a message.
+            // SAFETY: the receive is done, so `msg` holds a message.
             Outcome::Done => Ok(unsafe { msg.assume_init() }),
             Outcome::Disconnected => Err(RecvTimeoutError::Disconnected),
             _ => Err(RecvTimeoutError::Timeout),
         }
     }
 
-    // As `send_forever`.
+    // Not inlined, for the same reason as `send_forever`.
     #[inline(never)]
     fn recv_forever(&self, to: *mut T) -> Outcome {
         self.recv_to(to, Patience::Forever)
@@ -267,7 +270,8 @@ impl<T> Zero<T> {
         self.recv_to(to, Patience::Until(deadline))
     }
 
-    /// As `try_recv`, into `to`. The outcome is `Done`, `Disconnected` or, if no sender waits, `Pending`.
+    /// Like `try_recv`, but moves the message to `to`. The outcome is `Done`, `Disconnected` or, if no sender
+    /// waits, `Pending`.
     ///
     /// # Safety
     /// `to` may be written to.
@@ -279,17 +283,17 @@ impl<T> Zero<T> {
         self.recv_now(to)
     }
 
-    // As `send_forever`.
+    // Not inlined, for the same reason as `send_forever`.
     #[inline(never)]
     fn recv_now(&self, to: *mut T) -> Outcome {
         self.recv_to(to, Patience::None)
     }
 
-    /// `Done` means that `to` holds a message, `Pending` that there was none (in time).
+    /// Receives a message. `Done` means that `to` holds a message, `Pending` that there was none (in time).
     #[inline(always)]
     fn recv_to(&self, to: *mut T, patience: Patience) -> Outcome {
         loop {
-            let outcome = match section::visit() {
+            let outcome = match runtime_section::enter_from_user_code() {
                 Some(visit) => self.recv_in(visit, to, patience),
                 None => self.recv_in_steps(to, patience),
             };
@@ -305,11 +309,11 @@ impl<T> Zero<T> {
     }
 
     #[inline(always)]
-    fn recv_in(&self, visit: impl Visit, to: *mut T, patience: Patience) -> Outcome {
+    fn recv_in(&self, visit: impl Caller, to: *mut T, patience: Patience) -> Outcome {
         let mut state = self.state.lock_inside();
         if let Some(node) = self.claim(&mut state, Way::Send) {
             drop(state);
-            // SAFETY: claimed, and `to` may be written to.
+            // SAFETY: the node is claimed, and `to` may be written to.
             return unsafe { self.meet_sender(visit, node, to) };
         }
         if self.glance.is_closed() {
@@ -321,26 +325,27 @@ impl<T> Zero<T> {
         Parker::of(visit, WaitReason::ChanReceive, self.address(), patience.deadline()).wait(
             to.cast(),
             |node| {
-                // SAFETY: the parker keeps the node until it is claimed or retracted.
+                // SAFETY: the parker keeps the node alive until it is claimed or retracted.
                 let wakes = unsafe { self.publish(&mut state, Way::Recv, node) };
                 drop(state);
                 wakes
             },
-            // SAFETY: as above.
+            // SAFETY: the node is alive, and was queued there with this kind.
             |node| unsafe { self.retract(&Inside::enter(), Way::Recv, node, Kind::Op) },
         )
     }
 
-    /// Takes the message of a waiting sender, or waits until the select that it belongs to brings it.
+    /// Takes the message of a waiting sender. If the sender belongs to a select, waits until the select
+    /// brings the message.
     ///
     /// # Safety
     /// The caller has claimed the node of a sender; `to` may be written to.
     #[inline(always)]
-    unsafe fn meet_sender(&self, visit: impl Visit, sender: NonNull<Node>, to: *mut T) -> Outcome {
+    unsafe fn meet_sender(&self, visit: impl Caller, sender: NonNull<Node>, to: *mut T) -> Outcome {
         // SAFETY: the node is claimed.
-        let slot = unsafe { (*sender.as_ptr()).slot.cast::<T>() };
+        let slot = unsafe { (*sender.as_ptr()).slot().cast::<T>() };
         if !slot.is_null() {
-            // SAFETY: a sender's slot holds a message of our type, and we take it.
+            // SAFETY: the sender's slot holds a message of our type, and we take it.
             let waiter = unsafe {
                 ptr::copy_nonoverlapping(slot, to, 1);
                 finish(sender, Outcome::Done)
@@ -350,28 +355,33 @@ impl<T> Zero<T> {
         }
         let waiter = visit.waiter();
         drop(visit);
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { meet_select(waiter, sender, to.cast()) }
     }
 
     // The channel as a whole.
 
-    /// Operations that wait: of senders, of receivers.
+    /// The numbers of operations that wait: sends, receives.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.senders.ops.len(), state.receivers.ops.len())
     }
 
-    /// Nobody meets here any more; those who wait are told. False if that was so before.
+    /// Closes the channel: no operations meet here from now on, and all waiters are woken. Returns false if
+    /// it was closed before.
     pub(crate) fn close(&self) -> bool {
         let mut state = self.state.lock();
         if self.glance.closed.swap(true, Ordering::Relaxed) {
             return false;
         }
         let mut wakes = Wakes::new();
-        state.receivers.disconnect(&mut wakes);
         state.senders.disconnect(&mut wakes);
+        while state.receivers.disconnect_some(&mut wakes) {
+            drop(state);
+            std::mem::replace(&mut wakes, Wakes::new()).fire();
+            state = self.state.lock();
+        }
         drop(state);
         wakes.fire();
         true
@@ -381,16 +391,16 @@ impl<T> Zero<T> {
 /// Waits until the select that `sender` belongs to brings its message.
 ///
 /// # Safety
-/// The caller, `own`, has claimed the node; the message may be written to `to`.
+/// The caller is `own` and has claimed the node. The message may be written to `to`.
 #[cold]
 unsafe fn meet_select(own: Waiter, sender: NonNull<Node>, to: *mut u8) -> Outcome {
-    // We are in no queue: the select alone knows our node.
+    // Our node is in no queue: only the select knows it.
     let mut node = Node::plain(own, to);
     let own = NonNull::from(&mut node);
     // SAFETY: the node is claimed.
     let waiter = unsafe { finish(sender, Outcome::Peer(own)) };
     waiter.ready();
     park(WaitReason::ChanReceive, ELSEWHERE);
-    // SAFETY: written before the `ready` that ended our wait.
-    unsafe { (*own.as_ptr()).outcome }
+    // SAFETY: the select wrote the outcome before the `ready` that ended our wait.
+    unsafe { (*own.as_ptr()).outcome() }
 }

@@ -1,4 +1,5 @@
-//! Channels without a buffer in selects: sends whose message comes later, and waiting for several at once.
+//! The part that channels of capacity zero play in selects: sends whose message comes later, and queuing for
+//! a select that waits at several channels.
 
 use std::ptr::{self, NonNull};
 use std::time::Instant;
@@ -6,15 +7,15 @@ use std::time::Instant;
 use crate::chan::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes, finish};
 use crate::chan::zero::{Way, Zero};
-use crate::sched::visit::Inside;
+use crate::sched::park::channel_op::Inside;
 
 impl<T> Zero<T> {
-    /// Claims a waiting receiver: `Peer`, `Disconnected`, or `Pending` if there is none.
+    /// Claims a waiting receiver. The outcome is `Peer`, `Disconnected`, or `Pending` if none waits.
     pub(crate) fn try_meet(&self) -> Outcome {
         if self.glance.shows_nobody(Way::Recv) {
             return Outcome::Pending;
         }
-        let mut state = self.state.lock_visiting();
+        let mut state = self.state.lock_from_user_code();
         match self.claim(&mut state, Way::Recv) {
             Some(node) => Outcome::Peer(node),
             None if self.glance.is_closed() => Outcome::Disconnected,
@@ -25,60 +26,60 @@ impl<T> Zero<T> {
     /// Brings the message to the receiver that was met.
     ///
     /// # Safety
-    /// `peer` is from an `Outcome::Peer` of this channel, used once; the message is given away.
+    /// `peer` is from an `Outcome::Peer` of this channel and is used once. The caller gives the message away.
     pub(crate) unsafe fn fulfil(&self, peer: NonNull<Node>, msg: *const T) {
-        // SAFETY: the caller's; the receiver waits for nobody else, and has a slot.
+        // SAFETY: the caller's promise. The receiver has a slot, and only we can end its wait.
         let waiter = unsafe {
-            ptr::copy_nonoverlapping(msg, (*peer.as_ptr()).slot.cast::<T>(), 1);
+            ptr::copy_nonoverlapping(msg, (*peer.as_ptr()).slot().cast::<T>(), 1);
             finish(peer, Outcome::Done)
         };
         waiter.ready();
     }
 
-    /// Sends the receiver that was met away without a message.
+    /// Wakes the receiver that was met, without a message: it starts again.
     ///
     /// # Safety
-    /// `peer` is from an `Outcome::Peer` of this channel, used once.
+    /// `peer` is from an `Outcome::Peer` of this channel and is used once.
     pub(crate) unsafe fn withdraw(&self, peer: NonNull<Node>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let waiter = unsafe { finish(peer, Outcome::Retry) };
         waiter.ready();
     }
 
-    /// Queues a select's send, unless it is ready now: then the result is false.
+    /// Queues a select's send. Returns false, and does not queue it, if it is ready now.
     ///
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_send(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
+    /// The node's owner follows the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_send(&self, visit: &mut Inside, node: *const Node, kind: Kind) -> bool {
+        // SAFETY: the caller's promise.
         unsafe { self.enqueue(visit, Way::Send, node, kind) }
     }
 
-    /// Queues a select's receive, unless it is ready now: then the result is false.
+    /// Queues a select's receive. Returns false, and does not queue it, if it is ready now.
     ///
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
-    pub(crate) unsafe fn enqueue_recv(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
+    /// The node's owner follows the rules of `waitq.rs`.
+    pub(crate) unsafe fn enqueue_recv(&self, visit: &mut Inside, node: *const Node, kind: Kind) -> bool {
+        // SAFETY: the caller's promise.
         unsafe { self.enqueue(visit, Way::Recv, node, kind) }
     }
 
     /// # Safety
-    /// The node's owner keeps the rules of `waitq.rs`.
+    /// The node's owner follows the rules of `waitq.rs`.
     #[inline(always)]
-    unsafe fn enqueue(&self, visit: &mut Inside, way: Way, node: *mut Node, kind: Kind) -> bool {
+    unsafe fn enqueue(&self, visit: &mut Inside, way: Way, node: *const Node, kind: Kind) -> bool {
         let mut state = self.state.lock_inside();
         let (own, other) = state.sides(way);
-        // SAFETY: the node is the caller's, and not yet published.
-        if self.glance.is_closed() || other.ops.has_claimable(unsafe { (*node).wait() }, |_| true) {
+        // SAFETY: the node belongs to the caller, and is not published yet.
+        if self.glance.is_closed() || other.ops.has_other(unsafe { (*node).wait() }, |_| true) {
             return false;
         }
         let wakes = match kind {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             Kind::Op => unsafe { self.publish(&mut state, way, node) },
             Kind::Watch => {
-                // SAFETY: the caller's.
-                unsafe { own.watchers.push(node) };
+                // SAFETY: the caller's promise.
+                unsafe { own.watchers.push_back(node) };
                 Wakes::new()
             }
         };
@@ -93,8 +94,8 @@ impl<T> Zero<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_send(&self, visit: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    pub(crate) unsafe fn dequeue_send(&self, visit: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe { self.retract(visit, Way::Send, node, kind) };
     }
 
@@ -102,8 +103,8 @@ impl<T> Zero<T> {
     ///
     /// # Safety
     /// The node is alive and was published with this kind.
-    pub(crate) unsafe fn dequeue_recv(&self, visit: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    pub(crate) unsafe fn dequeue_recv(&self, visit: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe { self.retract(visit, Way::Recv, node, kind) };
     }
 
@@ -115,30 +116,31 @@ impl<T> Zero<T> {
         self.is_met_by(Way::Send)
     }
 
-    /// Whether such an operation waits, or none is waited for.
+    /// Whether an operation in this direction waits, or the channel is closed.
     fn is_met_by(&self, way: Way) -> bool {
         !self.glance.shows_nobody(way) && {
-            let mut state = self.state.lock_visiting();
-            self.glance.is_closed() || state.sides(way).0.ops.has_claimable(ptr::null(), |_| true)
+            let mut state = self.state.lock_from_user_code();
+            self.glance.is_closed() || state.sides(way).0.ops.has_other(ptr::null(), |_| true)
         }
     }
 }
 
-/// The end that receives, as a part of a select which need not ask each time what kind of channel it is.
+/// The receiving end of a channel of capacity zero, as a [`Handle`]. A select that uses it need not check at
+/// each call which kind of channel it has.
 #[repr(transparent)]
 pub(crate) struct RecvEnd<T>(Zero<T>);
 
 impl<T> RecvEnd<T> {
     #[inline]
     pub(crate) fn of(zero: &Zero<T>) -> &RecvEnd<T> {
-        // SAFETY: transparent.
+        // SAFETY: the struct is transparent, so the two types have the same layout.
         unsafe { &*ptr::from_ref(zero).cast() }
     }
 }
 
 impl<T> Handle for RecvEnd<T> {
     unsafe fn attempt(&self, slot: *mut u8) -> Outcome {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { self.0.try_recv_to(slot.cast()) }
     }
 
@@ -154,19 +156,19 @@ impl<T> Handle for RecvEnd<T> {
         None
     }
 
-    unsafe fn enqueue(&self, visit: &mut Inside, node: *mut Node, kind: Kind) -> bool {
-        // SAFETY: the caller's.
+    unsafe fn enqueue(&self, visit: &mut Inside, node: *const Node, kind: Kind) -> bool {
+        // SAFETY: the caller's promise.
         unsafe { self.0.enqueue_recv(visit, node, kind) }
     }
 
-    unsafe fn dequeue(&self, visit: &Inside, node: *mut Node, kind: Kind) {
-        // SAFETY: the caller's.
+    unsafe fn dequeue(&self, visit: &Inside, node: *const Node, kind: Kind) {
+        // SAFETY: the caller's promise.
         unsafe { self.0.dequeue_recv(visit, node, kind) };
     }
 
     unsafe fn cancel(&self, outcome: Outcome, slot: *mut u8) {
         if outcome == Outcome::Done {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe { slot.cast::<T>().drop_in_place() };
         }
     }

@@ -1,4 +1,4 @@
-//! Why a context, or a wait with one, ended.
+//! The errors that say why a context ended, or why a wait with a context failed.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -18,13 +18,13 @@ use crate::sync::TooManyPermits;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// It, or one that it was derived from, was cancelled.
+    /// The context, or one that it was derived from, was cancelled.
     Canceled,
-    /// Its time was over.
+    /// The deadline of the context has passed.
     DeadlineExceeded,
 }
 
-/// The reason that was given for the end of a context, or its [`Error`] if none was.
+/// The reason given for the end of a context, or the context's [`Error`] if none was given.
 pub type Cause = Arc<dyn StdError + Send + Sync>;
 
 impl fmt::Display for Error {
@@ -61,7 +61,7 @@ impl StdError for RecvCtxError {}
 /// Why [`Semaphore::acquire_ctx`](crate::sync::Semaphore::acquire_ctx) acquired nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AcquireCtxError {
-    /// There are not so many permits at all.
+    /// The request was for more permits than the semaphore can ever have.
     TooMany(TooManyPermits),
     /// The context ended first.
     Ended(Error),
@@ -78,7 +78,7 @@ impl fmt::Display for AcquireCtxError {
 
 impl StdError for AcquireCtxError {}
 
-/// Why [`Sender::send_ctx`](crate::chan::Sender::send_ctx) did not send. Holds the message.
+/// Why [`Sender::send_ctx`](crate::chan::Sender::send_ctx) did not send. Contains the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendCtxError<T> {
     /// The channel is disconnected or closed.
@@ -88,7 +88,7 @@ pub enum SendCtxError<T> {
 }
 
 impl<T> SendCtxError<T> {
-    /// The message.
+    /// The message that was not sent.
     pub fn into_inner(self) -> T {
         match self {
             SendCtxError::Disconnected(message) | SendCtxError::Ended(message, _) => message,

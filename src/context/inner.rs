@@ -1,14 +1,17 @@
-//! How a cancellation travels.
+//! The tree of cancelers, through which a cancellation spreads from a context to all contexts derived from
+//! it.
 //!
-//! A [`Canceler`] knows the cancelers derived from it (weakly: a context that nobody has any more costs nothing) and the
-//! code to be run at its end. It ends once, under its lock: error and cause are set, `done` is closed, and the lock is
-//! kept until all that are derived from it have ended too. So when `cancel` returns, everything below has ended, whoever
-//! did it. Locks are taken from a canceler to those derived from it, never upwards while one is held.
+//! A [`Canceler`] knows the cancelers derived from it and the functions to run at its end. It holds the
+//! derived ones by weak references, so a context that nobody uses any more costs nothing. A canceler ends
+//! once, under its lock. The caller of `cancel` sets the error and the cause, closes `done`, and keeps the
+//! lock until all derived cancelers have ended too. So when `cancel` returns, all derived contexts have
+//! ended, even if another caller ended them. Locks are taken from a canceler down to those derived from it,
+//! never upwards while one is held.
 //!
-//! A chain of contexts may be long: cancelling and dropping are loops, not recursions.
+//! A chain of contexts may be long, so cancelling and dropping use loops, not recursion.
 //!
-//! The locks are `gort::sync`'s: no user code runs under them (values and causes are dropped after), and runtime locks
-//! are not involved.
+//! The locks are `gort::sync`'s, not runtime locks. No user code runs under them: values and causes are
+//! dropped after the unlock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,16 +19,16 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::errors::{Cause, Error};
 use crate::chan::{Receiver, Sender, bounded};
+use crate::goroutine::deferred::Deferred;
 use crate::sync::Mutex;
-use crate::timer::Deferred;
 
 const LIVE: u8 = 0;
 const CANCELED: u8 = 1;
 const DEADLINE_EXCEEDED: u8 = 2;
 
-/// What can end.
+/// The part of a context that can end. Clones of the context, and contexts that only add values, share it.
 pub(super) struct Canceler {
-    /// The next one up, and the number by which it knows this one.
+    /// The canceler that this one is derived from, and this one's number in its `derived` map.
     parent: Option<(Arc<Canceler>, u64)>,
     ended: AtomicU8,
     cause: OnceLock<Cause>,
@@ -47,7 +50,7 @@ enum Child {
 }
 
 impl Canceler {
-    /// One that ends with `parent`, at the latest.
+    /// A new canceler that ends when `parent` ends, at the latest.
     pub(super) fn derive(parent: Option<&Arc<Canceler>>) -> Arc<Canceler> {
         let make = |parent| {
             let (close, done) = bounded(0);
@@ -76,7 +79,8 @@ impl Canceler {
         child
     }
 
-    /// Lets `code` run in a goroutine of its own when this ends, at once if it has. The number is for `forget`.
+    /// Runs `code` in a goroutine of its own when this canceler ends. If it has ended, runs it at once and
+    /// returns `None`. Otherwise returns the number to pass to `forget`.
     pub(super) fn at_end(&self, code: Box<dyn FnOnce() + Send>) -> Option<u64> {
         let mut derived = self.derived.lock();
         if self.error().is_some() {
@@ -90,13 +94,14 @@ impl Canceler {
         Some(number)
     }
 
-    /// True: the code of that number has not been started and will not be.
+    /// Removes the child or code of this number. For code, true means that it has not been started and will
+    /// not be.
     pub(super) fn forget(&self, number: u64) -> bool {
         let child = self.derived.lock().all.remove(&number);
         child.is_some()
     }
 
-    /// The timer that will end this.
+    /// Starts the timer that ends this canceler at `when`, in nanoseconds of the clock.
     pub(super) fn set_timer(&self, timer: Arc<Deferred>, when: u64) {
         timer.start(when);
         if self.timer.set(timer.clone()).is_err() || self.error().is_some() {
@@ -109,7 +114,7 @@ impl Canceler {
     }
 
     pub(super) fn error(&self) -> Option<Error> {
-        // Acquire pairs with the Release in `end`: who sees the end sees its cause.
+        // Acquire pairs with the Release in `end`: a thread that sees the end also sees its cause.
         match self.ended.load(Ordering::Acquire) {
             LIVE => None,
             CANCELED => Some(Error::Canceled),
@@ -122,13 +127,15 @@ impl Canceler {
         self.cause.get().cloned()
     }
 
-    /// Ends it and all that is derived from it, unless it has ended. The first one's reasons count.
+    /// Ends this canceler and all that are derived from it, unless it has ended already. The error and cause
+    /// of the first call stay.
     pub(super) fn cancel(self: &Arc<Self>, error: Error, cause: Option<Cause>) {
         let cause = cause.unwrap_or_else(|| Arc::new(error));
         let mut codes = Vec::new();
-        // Locked, in this order; all of them are unlocked at the end.
+        // The cancelers that we have locked, in this order. All are unlocked at the end.
         let mut locked: Vec<Arc<Canceler>> = Vec::new();
-        // To be dropped when nothing is locked: who goes takes the lock of its parent.
+        // References to be dropped when nothing is locked: the drop of a canceler takes the lock of its
+        // parent.
         let mut kept = Vec::new();
         let mut next = 0;
         if self.end(error, &cause, &mut locked) {
@@ -149,7 +156,7 @@ impl Canceler {
             }
         }
         for canceler in &locked {
-            // SAFETY: `end` locked it and forgot the guard.
+            // SAFETY: `end` has locked it and forgotten the guard.
             unsafe { canceler.derived.force_unlock() };
         }
         for canceler in &locked {
@@ -165,8 +172,9 @@ impl Canceler {
         }
     }
 
-    /// Ends this one alone. True: it is locked now and in `locked`. False: it had ended; when that is said, whoever ended
-    /// it is through with all that is derived from it.
+    /// Ends this canceler alone. Returns true if it did: then the canceler is locked and in `locked`. Returns
+    /// false if it had ended before: then all that are derived from it have ended, too, because the caller
+    /// that ended it has released its lock.
     fn end(self: &Arc<Self>, error: Error, cause: &Cause, locked: &mut Vec<Arc<Canceler>>) -> bool {
         let guard = self.derived.lock();
         if self.error().is_some() {
@@ -181,8 +189,10 @@ impl Canceler {
         true
     }
 
+    /// The data under the lock, which `cancel` holds without a guard.
+    ///
     /// # Safety (of the code that calls it)
-    /// Only between `end` and the unlocking in `cancel`.
+    /// Only `cancel` may call this, between `end` and the unlock.
     #[allow(clippy::mut_from_ref, reason = "the lock is held by the caller")]
     fn locked_derived(&self) -> &mut Derived {
         debug_assert!(self.derived.is_locked());
@@ -202,7 +212,8 @@ impl Drop for Canceler {
             timer.stop();
         }
         let mut parent = self.parent.take();
-        // A parent that goes with us would drop its own parent, and so on.
+        // If ours is the last reference to the parent, its drop would drop its own parent, and so on. The
+        // loop avoids that recursion.
         while let Some((canceler, number)) = parent {
             canceler.forget(number);
             parent = Arc::into_inner(canceler).and_then(|mut canceler| canceler.parent.take());

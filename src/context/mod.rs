@@ -1,7 +1,7 @@
-//! Contexts: deadlines, cancellation and values that go along with a request, as Go's.
+//! Contexts, as in Go: deadlines, cancellation and values that accompany a request.
 //!
-//! A [`Context`] is derived from another one and ends with it at the latest. Whoever made it can end it earlier, and
-//! everything that was derived from it ends too. A goroutine looks at its context where it waits:
+//! A [`Context`] is derived from another one and ends when that one ends, at the latest. Its creator can end
+//! it earlier; then all contexts derived from it end too. A goroutine checks its context where it waits:
 //!
 //! ```
 //! use gort::chan::{bounded, select};
@@ -21,14 +21,14 @@
 //! });
 //! ```
 //!
-//! Waits of one thing have forms with a context: [`recv_ctx`](crate::chan::Receiver::recv_ctx),
-//! [`send_ctx`](crate::chan::Sender::send_ctx), [`lock_ctx`](LockCtx::lock_ctx),
-//! [`sleep_ctx`](crate::time::sleep_ctx) and others. [`Context::limit`] is the general way: it makes every wait with a
-//! timeout end with the context.
+//! To wait for a single thing, there are forms that take a context:
+//! [`recv_ctx`](crate::chan::Receiver::recv_ctx), [`send_ctx`](crate::chan::Sender::send_ctx),
+//! [`lock_ctx`](LockCtx::lock_ctx), [`sleep_ctx`](crate::time::sleep_ctx) and others. [`Context::limit`] is
+//! the general way: it makes every wait with a timeout end with the context.
 
-pub(crate) mod ambient;
 mod errors;
 mod inner;
+mod limit;
 mod wait;
 
 use std::any::{Any, TypeId};
@@ -38,16 +38,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use self::ambient::InForce;
 use self::inner::Canceler;
 use crate::chan::{Receiver, never};
-use crate::time::clock;
-use crate::timer::Deferred;
+use crate::goroutine::deferred::Deferred;
+use crate::sched::park::{self, clock};
 
 pub use self::errors::{AcquireCtxError, Cause, Error, RecvCtxError, SendCtxError};
 pub use self::wait::{LockCtx, RwLockCtx};
 
-/// Names a value that contexts carry, by its type.
+/// A type that serves as the name of a value in contexts.
 ///
 /// ```
 /// use gort::context::{Context, Key};
@@ -59,20 +58,20 @@ pub use self::wait::{LockCtx, RwLockCtx};
 /// assert_eq!(ctx.value::<User>().unwrap(), "gopher");
 /// ```
 pub trait Key: 'static {
-    /// What is carried under this name.
+    /// The type of the value under this name.
     type Value: Send + Sync + 'static;
 }
 
-/// Carries a deadline, a cancellation signal and values. Clones are the same context. See the [module](self).
+/// Carries a deadline, a cancellation signal and values. A clone is the same context. See the [module](self).
 #[derive(Clone, Default)]
 pub struct Context {
-    /// `None` in those that never end.
+    /// `None` in a context that never ends.
     canceler: Option<Arc<Canceler>>,
     deadline: Option<Instant>,
     values: Option<Arc<Value>>,
 }
 
-/// A list, the latest first.
+/// A value of a context: a node of a linked list, the latest value first.
 struct Value {
     key: TypeId,
     value: Box<dyn Any + Send + Sync>,
@@ -81,7 +80,7 @@ struct Value {
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // The list may be long: a loop, not a recursion.
+        // The list may be long, so this is a loop, not a recursion.
         let mut next = self.next.take();
         while let Some(mut value) = next.and_then(Arc::into_inner) {
             next = value.next.take();
@@ -90,7 +89,7 @@ impl Drop for Value {
 }
 
 impl Context {
-    /// The context that never ends, has no deadline and no values: where all others are derived from.
+    /// The root of all contexts. It never ends and has neither a deadline nor values.
     ///
     /// ```
     /// use gort::context::Context;
@@ -101,7 +100,7 @@ impl Context {
         Context { canceler: None, deadline: None, values: None }
     }
 
-    /// A context that can be ended by [`Cancel::cancel`].
+    /// A context that [`Cancel::cancel`] can end.
     ///
     /// ```
     /// use gort::context::{Context, Error};
@@ -117,7 +116,8 @@ impl Context {
         (Context { canceler: Some(canceler), deadline: self.deadline, values: self.values.clone() }, cancel)
     }
 
-    /// A context that ends `timeout` from now at the latest. `Duration::MAX` means that time will not end it.
+    /// A context that ends after `timeout` at the latest. `Duration::MAX` means that it has no deadline of
+    /// its own.
     ///
     /// ```
     /// use gort::context::{Context, Error};
@@ -147,8 +147,8 @@ impl Context {
         self.until(deadline, None)
     }
 
-    /// As [`with_deadline`](Context::with_deadline), and [`cause`](Context::cause) will be `cause` if it is the time
-    /// that ends it.
+    /// Like [`with_deadline`](Context::with_deadline). If the deadline ends the context,
+    /// [`cause`](Context::cause) returns this cause.
     ///
     /// ```
     /// use gort::context::Context;
@@ -169,7 +169,7 @@ impl Context {
     fn until(&self, deadline: Instant, cause: Option<Cause>) -> (Context, Cancel) {
         let (mut ctx, cancel) = self.with_cancel();
         if self.deadline.is_some_and(|earlier| earlier <= deadline) {
-            return (ctx, cancel); // the parent's comes first
+            return (ctx, cancel); // the parent's deadline comes first
         }
         ctx.deadline = Some(deadline);
         if deadline <= clock::now() {
@@ -186,7 +186,7 @@ impl Context {
         (ctx, cancel)
     }
 
-    /// A context that carries a value besides those it has.
+    /// A context that carries one more value.
     ///
     /// ```
     /// use gort::context::{Context, Key};
@@ -204,7 +204,7 @@ impl Context {
         Context { values: Some(Arc::new(value)), ..self.clone() }
     }
 
-    /// The value that was given last under this name.
+    /// The value that was last set under this name.
     #[must_use]
     pub fn value<K: Key>(&self) -> Option<&K::Value> {
         let mut value = self.values.as_deref();
@@ -217,7 +217,7 @@ impl Context {
         None
     }
 
-    /// A context with the same values that never ends: for what must be done even after a cancellation.
+    /// A context with the same values that never ends, for work that must be done even after a cancellation.
     ///
     /// ```
     /// use gort::context::Context;
@@ -230,15 +230,15 @@ impl Context {
         Context { canceler: None, deadline: None, values: self.values.clone() }
     }
 
-    /// When time ends it, if it does.
+    /// The deadline of the context, if it has one.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// A channel that never delivers a message and is disconnected when the context ends: for `select!`. A clone of it keeps
-    /// the context neither alive nor waiting: when nobody has the context any more, and nobody its [`Cancel`], it is
-    /// disconnected, too.
+    /// A channel for `select!`: it never delivers a message and is disconnected when the context ends. A
+    /// clone of the receiver does not keep the context alive: when the last reference to the context and to
+    /// its [`Cancel`] is gone, the channel is disconnected, too.
     ///
     /// ```
     /// use gort::chan::select;
@@ -254,13 +254,14 @@ impl Context {
         self.canceler.as_ref().map_or(&NEVER, |canceler| canceler.done())
     }
 
-    /// Why it ended, or `None` as long as it has not.
+    /// Why the context ended, or `None` if it has not ended.
     #[must_use]
     pub fn err(&self) -> Option<Error> {
         self.canceler.as_ref()?.error()
     }
 
-    /// The reason that was given for its end; its [`err`](Context::err) if none was. `None` as long as it has not ended.
+    /// The reason given for the end of the context, or its [`err`](Context::err) if none was given. `None` if
+    /// it has not ended.
     ///
     /// ```
     /// use gort::context::Context;
@@ -274,8 +275,9 @@ impl Context {
         self.canceler.as_ref()?.cause()
     }
 
-    /// Runs `f` as a goroutine when the context ends; at once, if it has. The result can take that back. If nobody has the
-    /// context any more before it ends, nor its [`Cancel`], nor the result of this, `f` is dropped.
+    /// Runs `f` as a goroutine when the context ends, or at once if it has ended. [`StopFunc::stop`] on the
+    /// result prevents that. If the last reference to the context, to its [`Cancel`] and to the result is
+    /// dropped before the context ends, `f` is dropped without being called.
     ///
     /// ```
     /// use gort::context::Context;
@@ -297,13 +299,14 @@ impl Context {
         })
     }
 
-    /// Runs `f`, in which every wait that has a timeout or a deadline also gives up when this context ends, just as if
-    /// its time were over. This is how anything in gort is waited for with a context: `try_lock_for(Duration::MAX)` in
-    /// `f` waits for ever, but for the context.
+    /// Runs `f`. Every wait in `f` that has a timeout or a deadline also gives up when this context ends, as
+    /// if it had timed out. This is the general way to wait with a context in gort:
+    /// `try_lock_for(Duration::MAX)` in `f` waits until it has the lock or the context ends.
     ///
-    /// Waits without a timeout are not affected, nor are other goroutines that `f` starts. In nested calls the inner
-    /// context counts. Waits for sockets and other descriptors are not affected either: they have deadlines that can be
-    /// set while somebody waits, so `ctx.after_func(move || stream.set_deadline(Some(Instant::now())))` ends them.
+    /// Waits without a timeout are not affected, nor are goroutines that `f` starts. In nested calls only the
+    /// innermost context applies. Waits for sockets and other descriptors are not affected either. Their
+    /// deadlines can be set during a wait, so this ends them:
+    /// `ctx.after_func(move || stream.set_deadline(Some(Instant::now())))`.
     ///
     /// ```
     /// use gort::context::Context;
@@ -317,19 +320,23 @@ impl Context {
     /// assert!(gave_up);
     /// ```
     pub fn limit<T>(&self, f: impl FnOnce() -> T) -> T {
-        // SAFETY: dropped here, after `f`, by whoever runs it; the context is borrowed so long.
-        let _in_force = unsafe { InForce::new(self.canceler.as_deref()) };
-        f()
+        match self.canceler.as_deref() {
+            Some(canceler) => park::limit::enforce(canceler, f),
+            None => {
+                let _restore = park::limit::suspend();
+                f()
+            }
+        }
     }
 
-    /// How many contexts and functions would be told of the end of this one.
+    /// The number of contexts and functions that the end of this context would end or start.
     #[cfg(test)]
     fn derived_count(&self) -> usize {
         self.canceler.as_ref().map_or(0, |canceler| canceler.derived_count())
     }
 }
 
-// Nothing in it can be seen half-changed after a panic.
+// A panic never leaves these half-changed.
 impl UnwindSafe for Context {}
 impl RefUnwindSafe for Context {}
 impl UnwindSafe for Cancel {}
@@ -344,7 +351,8 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Ends a context. Dropping it does not: the context then ends with its parent, or when its time is over.
+/// Ends a context. Dropping a `Cancel` does not end the context: it then ends with its parent or at its
+/// deadline.
 ///
 /// ```
 /// let (ctx, cancel) = gort::context::Context::background().with_cancel();
@@ -358,14 +366,14 @@ pub struct Cancel {
 }
 
 impl Cancel {
-    /// Ends the context and all that are derived from it. When this returns they have ended, whoever was first; what
-    /// waits for them may not have run yet.
+    /// Ends the context and all that are derived from it. When this returns all of them have ended, even if
+    /// another caller was first. Goroutines that wait for the end may not have run yet.
     pub fn cancel(&self) {
         self.canceler.cancel(Error::Canceled, None);
     }
 
-    /// As [`cancel`](Cancel::cancel), with a reason for [`Context::cause`]. If the context has ended before, its cause
-    /// stays.
+    /// Like [`cancel`](Cancel::cancel), with a reason for [`Context::cause`]. If the context has already
+    /// ended, it keeps its earlier cause.
     pub fn cancel_with(&self, cause: impl std::error::Error + Send + Sync + 'static) {
         self.canceler.cancel(Error::Canceled, Some(Arc::new(cause)));
     }
@@ -377,18 +385,19 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// Takes a [`Context::after_func`] back.
+/// Cancels a [`Context::after_func`] before its function is started.
 pub struct StopFunc(AfterFunc);
 
 enum AfterFunc {
     Waiting(Arc<Canceler>, u64),
     Started,
-    /// Of a context that never ends. Whether it was stopped.
+    /// The context never ends. The flag says whether `stop` was called.
     Never(AtomicBool),
 }
 
 impl StopFunc {
-    /// True: the function has not been started and will not be. Does not wait for a function that runs.
+    /// Returns true if the function has not been started and never will be. Does not wait for a function that
+    /// runs.
     pub fn stop(&self) -> bool {
         match &self.0 {
             AfterFunc::Waiting(canceler, number) => canceler.forget(*number),

@@ -1,4 +1,4 @@
-//! What only the inside shows.
+//! Tests of the internals: how many derived contexts and functions a context remembers.
 
 use super::Context;
 

@@ -1,4 +1,4 @@
-//! Waiting with a context: ready-made forms of [`Context::limit`].
+//! Waits that end with a context (`recv_ctx`, `lock_ctx` and so on), built on [`Context::limit`].
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::sync::{
 };
 
 impl Context {
-    /// Runs an attempt that may wait for ever, but gives up when this ends; `None` means that it gave up.
+    /// Runs an attempt that may wait forever but gives up, with `None`, when this context ends.
     fn attempt<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Result<T, Error> {
         loop {
             if let Some(result) = self.limit(&mut attempt) {
                 return Ok(result);
             }
-            // Nothing but the end of the context makes an attempt give up, in this century.
+            // An attempt gives up only at the end of the context, or after a century: then it is repeated.
             if let Some(error) = self.err() {
                 return Err(error);
             }
@@ -25,8 +25,8 @@ impl Context {
 }
 
 impl<T> Receiver<T> {
-    /// As [`recv`](Receiver::recv), but only until the context ends. A receive that need not wait is done in any
-    /// case.
+    /// Like [`recv`](Receiver::recv), but waits only until the context ends. A receive that need not wait
+    /// succeeds even after the end.
     ///
     /// # Errors
     /// If the channel is empty and disconnected, or the context ended first.
@@ -51,10 +51,11 @@ impl<T> Receiver<T> {
 }
 
 impl<T> Sender<T> {
-    /// As [`send`](Sender::send), but only until the context ends. A send that need not wait is done in any case.
+    /// Like [`send`](Sender::send), but waits only until the context ends. A send that need not wait succeeds
+    /// even after the end.
     ///
     /// # Errors
-    /// If the channel is disconnected or closed, or the context ended first. The error holds the message.
+    /// If the channel is disconnected or closed, or the context ended first. The error contains the message.
     ///
     /// ```
     /// use gort::context::{Context, Error, SendCtxError};
@@ -82,9 +83,9 @@ impl<T> Sender<T> {
     }
 }
 
-/// Locking a [`Mutex`] with a context.
+/// Locks a [`Mutex`] with a context.
 pub trait LockCtx<T: ?Sized> {
-    /// As `lock`, but only until the context ends. A lock that is free is taken in any case.
+    /// Like `lock`, but waits only until the context ends. A free mutex is locked even after the end.
     ///
     /// # Errors
     /// If the context ended first.
@@ -107,15 +108,15 @@ impl<T: ?Sized> LockCtx<T> for Mutex<T> {
     }
 }
 
-/// Locking an [`RwLock`] with a context.
+/// Locks an [`RwLock`] with a context.
 pub trait RwLockCtx<T: ?Sized> {
-    /// As `read`, but only until the context ends.
+    /// Like `read`, but waits only until the context ends.
     ///
     /// # Errors
     /// If the context ended first.
     fn read_ctx(&self, ctx: &Context) -> Result<RwLockReadGuard<'_, T>, Error>;
 
-    /// As `write`, but only until the context ends.
+    /// Like `write`, but waits only until the context ends.
     ///
     /// # Errors
     /// If the context ended first.
@@ -143,10 +144,11 @@ impl<T: ?Sized> RwLockCtx<T> for RwLock<T> {
 }
 
 impl Semaphore {
-    /// As [`acquire`](Semaphore::acquire), but only until the context ends. Permits that are free are had in any case.
+    /// Like [`acquire`](Semaphore::acquire), but waits only until the context ends. Free permits are taken
+    /// even after the end.
     ///
     /// # Errors
-    /// If there are not so many permits at all, or if the context ended first.
+    /// If the semaphore can never have that many permits, or if the context ended first.
     ///
     /// ```
     /// use gort::context::{AcquireCtxError, Context, Error};
@@ -164,7 +166,7 @@ impl Semaphore {
 }
 
 impl WaitGroup {
-    /// As [`wait`](WaitGroup::wait), but only until the context ends.
+    /// Like [`wait`](WaitGroup::wait), but waits only until the context ends.
     ///
     /// # Errors
     /// If the context ended first.

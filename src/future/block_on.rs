@@ -1,18 +1,20 @@
-//! Polling a future where one is.
+//! Runs a future on the calling goroutine or thread, which parks while the future is pending.
 
 use std::future::{Future, IntoFuture};
 use std::pin::pin;
 use std::task::{Context, Poll};
 
-use super::poller;
-use crate::sched::futureword::FutureWord;
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{Waiter, park};
+use crate::goroutine::waker;
+use crate::sched::park::park_ready::park;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
+use crate::sched::word::future_word::FutureWord;
 
-/// Runs a future to its end, right here: the goroutine polls it, and parks while it has nothing to do. A thread outside of
-/// gort blocks instead. It allocates nothing.
+/// Runs a future to its end on the calling goroutine, which polls the future and parks while it is pending. A
+/// thread outside of gort blocks instead. `block_on` does not allocate.
 ///
-/// May be called anywhere, also inside of a future that another `block_on` polls, which then waits.
+/// It may be called anywhere, even inside a future that another `block_on` polls: the outer future then waits
+/// for the inner one.
 ///
 /// ```
 /// use gort::future::block_on;
@@ -23,7 +25,7 @@ use crate::sched::waiter::{Waiter, park};
 pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     let mut future = pin!(future.into_future());
     let waiter = Waiter::current();
-    let waker = poller::waker(waiter);
+    let waker = waker::waker(waiter);
     let mut context = Context::from_waker(&waker);
     let mut calls = Calls { word: waiter.future(), taken: false };
     loop {
@@ -37,9 +39,12 @@ pub fn block_on<F: IntoFuture>(future: F) -> F::Output {
     }
 }
 
-/// Sees to it, also in a panic, that calls of wakers that were taken here are not lost to a future around this one.
+/// Passes wake-ups on to an outer future. If `block_on` runs inside the poll of another future, both share
+/// the goroutine's word, and a wake-up that the inner loop consumed may have been meant for the outer future.
+/// The drop, also during a panic, makes the outer future be polled again.
 struct Calls {
     word: &'static FutureWord,
+    /// This loop has consumed a wake-up.
     taken: bool,
 }
 

@@ -1,27 +1,29 @@
 //! Futures that have no goroutine of their own: the crew's goroutines poll them, each whichever is ready.
 //!
-//! For servers: between two requests a connection needs no stack, and when the next one comes it is served on a stack, with
-//! thread-locals and an allocator's cache, that were in use a moment ago. A thousand connections with a goroutine each take
-//! turns in the CPU's cache instead. What is polled may block as any code in a goroutine: then others of the crew go on.
+//! This is for servers. Between two requests a connection needs no stack, and when the next one comes it is served on a
+//! stack, with thread-locals and an allocator's cache, that were in use a moment ago. With a goroutine for each of a thousand
+//! connections, all of that would take turns in the CPU's cache. What is polled may block as any code in a goroutine: then
+//! other goroutines of the crew go on.
 //!
-//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see `taskword.rs` for its
-//! states. Ready ones are in a queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or started
-//! for the queue's sake, and has not looked at it yet: one at most), or at work.
+//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see `task_word.rs` for
+//! its states. Ready tasks are in a queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or
+//! started for the queue's sake, and has not looked at it yet: one at most), or at work.
 //!
-//! - C1. If the queue is not empty, somebody is coming: whoever fills it, or leaves something in it, sees to that.
-//! - C2. Somebody is idle or coming whenever the others are at work: whoever begins to poll, and may block, sees to that.
-//!   So a waker that is called where no goroutine can be started finds one that it can ready.
+//! - C1. If the queue is not empty, a goroutine is coming: the thread that fills the queue, or leaves something in it, makes
+//!   sure of that.
+//! - C2. A goroutine is idle or coming whenever the others are at work: the goroutine that begins to poll, and may block,
+//!   makes sure of that. So a waker that is called where no goroutine can be started finds one that it can ready.
 //!
-//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to one who comes; and who comes takes at
-//! least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the choice of who comes
-//! until it is told so (unless it has to be started), and from the list of idle ones to the park, one stays inside the
-//! runtime: whoever were preempted there would keep all others waiting.
+//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to a goroutine that comes; and that
+//! goroutine takes at least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the
+//! choice of the goroutine that comes until it is readied (unless it has to be started), and from the list of idle ones to
+//! the park, the caller stays inside the runtime: if it were preempted there, all others would wait.
 //!
-//! C2 fails while there is no memory for a goroutine. Then the queue waits for those at work, who look at it when they are
-//! done.
+//! C2 fails while there is no memory for a goroutine. Then the queue waits for the goroutines at work, which look at it when
+//! they are done.
 //!
-//! One that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of the P's ring: so all
-//! goroutines have their turns, and none of the crew is taken for a hog because it served many. The idle ones are taken last
+//! A goroutine that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of the P's ring. So
+//! all goroutines have their turns, and none of the crew counts as a hog because it served many. The idle ones are taken last
 //! in, first out: as few as possible are in use.
 
 use std::cell::{Cell, UnsafeCell};
@@ -33,25 +35,27 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 
-use super::poller;
-use super::taskword::TaskWord;
-use crate::goroutine::spawn_in_bubble;
-use crate::sched::glist::GList;
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
-use crate::sched::visit::Inside;
-use crate::sched::waiter::{Hook, Waiter};
-use crate::sched::{boot, bubble, prefetch, section, wake};
+use super::task_word::TaskWord;
+use crate::base::lock::Lock;
+use crate::base::prefetch;
+use crate::goroutine::{spawn_in_bubble, waker};
+use crate::sched::boot;
+use crate::sched::park::channel_op::Inside;
+use crate::sched::run::runtime_section;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::current::{current, current_bubble};
+use crate::sched::types::g::GList;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::{Hook, Waiter};
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
-use crate::timer::Fire;
 
-/// So long, in nanoseconds, one polls what is ready before it lets others run.
+/// How long a goroutine of the crew polls what is ready before it lets others run (ns).
 const TURN: u64 = 150_000;
-/// So many idle ones are kept.
+/// At most this many idle goroutines are kept.
 const IDLE: usize = 64;
 
-/// So much of a future, in bytes, is fetched into the cache beforehand.
+/// At most this much of a future (bytes) is prefetched.
 const FETCHED: usize = 2048;
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -138,12 +142,12 @@ impl Crew {
         else {
             return;
         };
-        prefetch::head(task.next.get() as usize);
+        prefetch::line(task.next.get() as usize);
         if let Some(future) = future {
             let start = ptr::from_ref(&**future).cast::<u8>() as usize;
             (0..size_of_val(&**future).min(FETCHED))
                 .step_by(64)
-                .for_each(|offset| prefetch::head(start + offset));
+                .for_each(|offset| prefetch::line(start + offset));
         }
     }
 
@@ -172,7 +176,7 @@ impl Crew {
 fn start() -> io::Result<()> {
     // In no bubble, whoever comes first.
     spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
-        let _inside = section::enter();
+        let _inside = runtime_section::enter();
         let mut crew = CREW.lock_inside();
         crew.coming = false;
         // Others may have left the queue to it.
@@ -199,7 +203,7 @@ pub(crate) fn has_tasks() -> bool {
 /// # Errors
 /// There is no memory for the first goroutine.
 pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
-    if bubble::number() != 0 {
+    if current_bubble() != 0 {
         // Its time is another one, and so are its goroutines.
         return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
     }
@@ -247,7 +251,7 @@ fn slot() -> &'static Task {
     }
     drop(crew);
     Box::leak(Box::new(Task {
-        hook: Hook { ready, fire },
+        hook: Hook { ready, ready_inside, retract },
         word: TaskWord::new(),
         next: Cell::new(ptr::null()),
         future: UnsafeCell::new(None),
@@ -255,7 +259,7 @@ fn slot() -> &'static Task {
 }
 
 fn queue(task: &'static Task) {
-    let _inside = section::enter();
+    let _inside = runtime_section::enter();
     let next = CREW.lock_inside().push(task);
     if let Some(waiter) = next {
         waiter.ready();
@@ -278,15 +282,17 @@ unsafe fn ready(hook: *const Hook) {
 ///
 /// # Safety
 /// As there.
-unsafe fn fire(hook: *const Hook) -> Fire {
+unsafe fn ready_inside(hook: *const Hook) -> Option<Waiter> {
     // SAFETY: as in `ready`.
     let task = unsafe { &*hook.cast::<Task>() };
     if !task.word.wake() {
-        return Fire::Nothing;
+        return None;
     }
-    let next = CREW.lock_inside().push(task);
-    next.map_or(Fire::Nothing, Waiter::ready_from_timer)
+    CREW.lock_inside().push(task)
 }
+
+/// The slot stays: there is nothing to give back.
+unsafe fn retract(_: *const Hook) {}
 
 /// A goroutine of the crew.
 fn work() {
@@ -302,19 +308,19 @@ fn work() {
         came = match rest() {
             Rest::Over => true,
             Rest::None => false,
-            Rest::ForEver => return,
+            Rest::Forever => return,
         };
     }
 }
 
 /// Whether what was polled has bound the goroutine to its thread and left it so.
 fn is_bound() -> bool {
-    section::current().is_some_and(|g| g.lock_count.get() != 0)
+    current().is_some_and(|g| g.lock_count.get() != 0)
 }
 
 /// The next task. Somebody else comes, if need be. `came`: the caller was the one to come.
 fn take(came: bool) -> Option<&'static Task> {
-    let inside = section::enter()?;
+    let inside = runtime_section::enter()?;
     let mut crew = CREW.lock_inside();
     if came {
         crew.coming = false;
@@ -326,7 +332,7 @@ fn take(came: bool) -> Option<&'static Task> {
         Some(Next::Idle(waiter)) => {
             let list = GList::new();
             waiter.goroutine().filter(|g| g.park.notify()).into_iter().for_each(|g| list.push_back(g));
-            wake::make_all_runnable_on(inside.p(), &list);
+            SCHED.inject_on(inside.p(), &list);
         }
         Some(Next::New) => {
             drop(inside);
@@ -338,38 +344,38 @@ fn take(came: bool) -> Option<&'static Task> {
     Some(task)
 }
 
-/// What came of a rest.
+/// How a goroutine's rest ended.
 enum Rest {
-    /// Somebody wants the caller to come.
+    /// Another goroutine or a waker wants it to come.
     Over,
-    /// The queue needs it.
+    /// It did not rest: the queue needs it.
     None,
     /// It is not needed any more.
-    ForEver,
+    Forever,
 }
 
 fn rest() -> Rest {
-    let visit = Inside::enter();
+    let inside = Inside::enter();
     let mut crew = CREW.lock_inside();
     if !crew.first.is_null() && !crew.coming {
         // There was no memory for another one.
-        drop((crew, visit));
+        drop((crew, inside));
         crate::yield_now();
         return Rest::None;
     }
     let others = crew.coming || !crew.idle.is_null();
     if crew.idle_count == IDLE || (others && is_bound()) {
-        return Rest::ForEver;
+        return Rest::Forever;
     }
     let own = Idle { waiter: Waiter::current(), next: crew.idle };
     crew.idle = &raw const own;
     crew.idle_count += 1;
     drop(crew);
-    visit.park(WaitReason::Crew, ptr::from_ref(&CREW) as usize);
+    inside.park(WaitReason::Crew, ptr::from_ref(&CREW) as usize);
     Rest::Over
 }
 
-/// Runs what may panic: that has been reported then. What it panicked with is forgotten, for its drop might panic, too.
+/// Runs `f`. If `f` panics, the panic was reported, and its payload is forgotten: its drop might panic, too.
 fn end_alone<T>(f: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
 }
@@ -377,7 +383,7 @@ fn end_alone<T>(f: impl FnOnce() -> T) -> Option<T> {
 fn poll(task: &'static Task) {
     task.word.begin();
     // SAFETY: the slot is never freed.
-    let waker = poller::waker_of(unsafe { Waiter::from_hook(&raw const task.hook) });
+    let waker = waker::waker_of(unsafe { Waiter::from_hook(&raw const task.hook) });
     // SAFETY: T2.
     let place = unsafe { &mut *task.future.get() };
     let ended = place.as_mut().is_none_or(|future| {

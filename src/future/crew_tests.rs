@@ -1,6 +1,7 @@
 //! Tests of `crew.rs`.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -127,7 +128,7 @@ fn who_stays_bound_to_its_thread_leaves() {
     let (sender, receiver) = bounded(0);
     for _ in 0..100 {
         let sender = sender.clone();
-        start(&group, async move { sender.send(section::current().map(|g| g.lock_count.get())).unwrap() });
+        start(&group, async move { sender.send(current().map(|g| g.lock_count.get())).unwrap() });
         assert_eq!(receiver.recv(), Ok(Some(0)));
     }
     group.wait();

@@ -1,10 +1,10 @@
-//! Futures in goroutines, and goroutines in futures.
+//! Runs futures in goroutines, and lets futures wait for goroutines.
 //!
-//! A goroutine (or a thread) that calls [`block_on`] polls the future itself and parks when there is nothing to do. There is
-//! no other runtime behind it: [`spawn`] starts a goroutine that does the same, and what runs inside a future may block
-//! as any code in a goroutine. In the other direction, a [`JoinHandle`] is a future, the ends of channels have
-//! [`recv_async`](crate::chan::Receiver::recv_async) and [`send_async`](crate::chan::Sender::send_async), and
-//! [`sleep`] waits for time.
+//! A goroutine (or a thread) that calls [`block_on`] polls the future itself, and parks while the future is
+//! pending. No second runtime is involved: [`spawn`] starts a goroutine that calls `block_on`, and code
+//! inside a future may block like any code in a goroutine. In the other direction, futures can await a
+//! [`JoinHandle`], the [`recv_async`](crate::chan::Receiver::recv_async) and
+//! [`send_async`](crate::chan::Sender::send_async) of channels, and [`sleep`].
 //!
 //! ```
 //! use gort::future::{block_on, spawn};
@@ -18,19 +18,17 @@
 //! assert_eq!(answer, 42);
 //! ```
 //!
-//! Libraries that need Tokio's own runtime: see `tokio` (feature `tokio`).
+//! For libraries that need Tokio's own runtime, see `tokio` (feature `tokio`).
 
 mod block_on;
 #[cfg(feature = "http")]
 pub(crate) mod crew;
-pub(crate) mod poller;
-mod sleep;
 #[cfg(feature = "http")]
-mod taskword;
+mod task_word;
 #[cfg(feature = "tokio")]
 mod tokio;
 
-/// Without `http` there is none.
+/// Without the feature `http` there is no crew.
 #[cfg(not(feature = "http"))]
 pub(crate) mod crew {
     pub(crate) const fn idle() -> usize {
@@ -43,8 +41,8 @@ pub(crate) mod crew {
 
 use std::future::Future;
 
+pub use crate::goroutine::sleep_future::{Sleep, sleep, sleep_until};
 pub use block_on::block_on;
-pub use sleep::{Sleep, sleep, sleep_until};
 
 #[cfg(feature = "tokio")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
@@ -52,7 +50,7 @@ pub use self::tokio::{set_tokio, tokio};
 
 use crate::JoinHandle;
 
-/// Starts a goroutine that runs `future`.
+/// Starts a goroutine that runs `future` to its end.
 ///
 /// ```
 /// let handle = gort::future::spawn(async { 6 * 7 });

@@ -1,5 +1,5 @@
-//! Libraries that need Tokio: their I/O and timers are Tokio's, on a thread of its own, while the goroutine that uses them polls
-//! them itself and parks in gort.
+//! Runs futures of libraries that need Tokio. Tokio handles their I/O and timers on a thread of its own; the
+//! goroutine that uses the library polls the future itself and parks in gort.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -10,14 +10,17 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::block_on;
 
+/// The runtime that the program passed to [`set_tokio`].
 static GIVEN: OnceLock<Handle> = OnceLock::new();
+/// The runtime that gort started because the program did not name one.
 static OWN: OnceLock<Runtime> = OnceLock::new();
 
-/// As [`block_on`], for a future that needs Tokio: reqwest's, sqlx's, or `tokio::time::sleep`.
+/// [`block_on`] for a future that needs Tokio, such as those of reqwest and sqlx, or `tokio::time::sleep`.
 ///
-/// The first call starts a Tokio runtime with one thread, unless [`set_tokio`] named another one. The goroutine polls the
-/// future itself, so the future may borrow, need not be `Send`, and may block; Tokio's thread only waits for its I/O and
-/// timers and runs what the library spawns. What it spawns must not block for long, as always with Tokio.
+/// The first call starts a Tokio runtime with one thread, unless [`set_tokio`] named another runtime. The
+/// goroutine polls the future itself, so the future may borrow, need not be `Send`, and may block. Tokio's
+/// thread only waits for I/O and timers, and runs what the library spawns. As always with Tokio, what the
+/// library spawns must not block for long.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,7 +40,7 @@ pub fn tokio<F: IntoFuture>(future: F) -> F::Output {
     block_on(Entered { future: future.into_future(), handle: handle() })
 }
 
-/// Lets [`tokio()`] use a runtime that exists already. False: it has one.
+/// Makes [`tokio()`] use an existing runtime. Returns false, and changes nothing, if it already has one.
 ///
 /// ```
 /// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -64,7 +67,7 @@ fn handle() -> &'static Handle {
     OWN.get_or_init(start).handle()
 }
 
-/// Is polled inside of the runtime.
+/// A future that is polled in the context of Tokio's runtime.
 struct Entered<F> {
     future: F,
     handle: &'static Handle,
@@ -75,7 +78,7 @@ impl<F: Future> Future for Entered<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let _inside = self.handle.enter();
-        // SAFETY: the future is pinned with the whole.
+        // SAFETY: the field is pinned whenever `Entered` is, and is never moved out of it.
         unsafe { self.map_unchecked_mut(|this| &mut this.future) }.poll(context)
     }
 }

@@ -1,4 +1,4 @@
-//! Starting a goroutine with a name or another stack size.
+//! [`Builder`]: starts a goroutine with a name, another stack size, or in a scope.
 
 use std::io;
 use std::panic::Location;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::join::{self, JoinHandle};
 use super::scope::{Scope, ScopedJoinHandle};
-use crate::sched::spawn::Spec;
+use super::usual_size;
+use crate::sched::run::spawn::Spec;
 use crate::stack::size::SizeClass;
 
 /// Configures a goroutine before it starts, as `std::thread::Builder` does for threads.
@@ -32,15 +33,15 @@ impl Builder {
         Builder::default()
     }
 
-    /// The name, for panic messages, dumps and traces.
+    /// Sets the name, which appears in panic messages, dumps and traces.
     pub fn name(mut self, name: String) -> Builder {
         self.name = Some(name);
         self
     }
 
-    /// The stack that the goroutine can use, at least. Only pages that are touched cost memory.
+    /// Sets how much stack, in bytes, the goroutine can use at least. Only pages that it touches cost memory.
     ///
-    /// From 16 KiB (what is smaller counts as 16 KiB) to 64 MiB.
+    /// The size may be up to 64 MiB. Anything below 16 KiB counts as 16 KiB.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack_size = Some(bytes);
         self
@@ -53,7 +54,7 @@ impl Builder {
     ) -> io::Result<(Spec, Option<Arc<str>>)> {
         let class = match self.stack_size {
             Some(bytes) => SizeClass::for_stack(bytes)?,
-            None => SizeClass::usual(private_tls),
+            None => usual_size(private_tls),
         };
         Ok((Spec { class, private_tls, site, bubble: None }, self.name.map(Arc::from)))
     }
@@ -61,8 +62,9 @@ impl Builder {
     /// Starts a goroutine.
     ///
     /// # Errors
-    /// If the stack size is more than 64 MiB, or if memory, address space or mappings are exhausted: the error
-    /// says which limit it was. Of the kind `Unsupported` if the system lacks what gort needs.
+    /// If the stack size is more than 64 MiB, or if memory, address space or mappings are exhausted; the
+    /// error says which limit was reached. The error's kind is `Unsupported` if the system lacks something
+    /// that gort needs.
     #[track_caller]
     pub fn spawn<F, T>(self, f: F) -> io::Result<JoinHandle<T>>
     where
@@ -89,20 +91,22 @@ impl Builder {
         T: Send + 'scope,
     {
         let (spec, name) = self.parts(true, Location::caller())?;
-        // SAFETY: the scope does not end before the goroutine has, and its packet is gone.
+        // SAFETY: the scope ends only after the goroutine has ended and its packet is dropped.
         unsafe { join::start(&spec, name, Some(scope.data()), f) }.map(ScopedJoinHandle::new)
     }
 
-    /// Starts a goroutine that uses the thread-local storage of whatever OS thread it runs on: faster to
-    /// switch to and smaller, but no longer a thread to its code. Its default stack is 64 KiB of address space.
+    /// Starts a goroutine that uses the thread-local storage of the OS thread it runs on. It is smaller and
+    /// faster to switch to, but its code can no longer treat it as a thread. Its default stack is 64 KiB of
+    /// address space.
     ///
     /// # Errors
     /// As [`spawn`](Builder::spawn).
     ///
     /// # Safety
-    /// No reference to a thread-local, and no state kept in one (a panic that is unwinding, a lock that
-    /// remembers its thread, errno), may be used across a point where the goroutine can stop: any call into
-    /// gort. The code must not block inside a `Drop` while it unwinds.
+    /// Any call into gort may park the goroutine and resume it on another OS thread. Across such a call, the
+    /// code must not use a reference to a thread-local, nor state that is kept in one (a panic that is
+    /// unwinding, a lock that remembers its thread, errno). The code must not block inside a `Drop` while it
+    /// unwinds.
     ///
     /// ```
     /// // SAFETY: the closure uses no thread-local.
@@ -116,7 +120,7 @@ impl Builder {
         T: Send + 'static,
     {
         let (spec, name) = self.parts(false, Location::caller())?;
-        // SAFETY: everything is 'static; the caller vouches for thread-locals.
+        // SAFETY: everything is 'static, and the caller promises the rules for thread-locals.
         unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
     }
 }

@@ -1,9 +1,8 @@
-//! Who am I.
+//! [`current`]: the id and name of the calling goroutine.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use crate::sched::section;
+use crate::sched::types;
 
 /// A goroutine's id and name.
 #[derive(Clone, PartialEq, Eq)]
@@ -17,12 +16,12 @@ impl Goroutine {
         Goroutine { id, name }
     }
 
-    /// Unique in this process and never reused. 0 for an OS thread that is not a goroutine.
+    /// The id: unique in this process and never reused. 0 for an OS thread outside of gort.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The name given to [`Builder::name`](crate::Builder::name).
+    /// The name given to [`Builder::name`](crate::Builder::name). For an OS thread, the thread's name.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -34,7 +33,7 @@ impl std::fmt::Debug for Goroutine {
     }
 }
 
-/// The goroutine that calls. On an OS thread outside of gort the id is 0 and the name is the thread's.
+/// The calling goroutine. On an OS thread outside of gort, the id is 0 and the name is the thread's.
 ///
 /// ```
 /// let handle = gort::Builder::new().name("reader".into()).spawn(|| gort::current()).unwrap();
@@ -43,10 +42,10 @@ impl std::fmt::Debug for Goroutine {
 /// assert_eq!((seen.id(), seen.name()), (id, Some("reader")));
 /// ```
 pub fn current() -> Goroutine {
-    match section::current() {
+    match types::current::current() {
         Some(g) => {
             // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine.
-            let info = unsafe { g.info.load(Ordering::Relaxed).as_ref() };
+            let info = unsafe { g.info() };
             Goroutine::new(g.id(), info.and_then(|info| info.name.clone()))
         }
         None => Goroutine::new(0, std::thread::current().name().map(Arc::from)),

@@ -1,4 +1,4 @@
-//! The packet that a goroutine and its handle share, and the handle.
+//! [`JoinHandle`], and the packet that a goroutine shares with its handle: name, id, join state and result.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -11,17 +11,19 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use super::current::Goroutine;
-use super::joinword::JoinWord;
+use super::join_word::JoinWord;
 use super::scope::ScopeData;
 use super::shared::Shared;
-use crate::future::poller::Polled;
-use crate::sched::g::Info;
-use crate::sched::reason::WaitReason;
-use crate::sched::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
-use crate::sched::throw;
-use crate::sched::waiter::{Waiter, park};
+use crate::base::throw;
+use crate::goroutine::waker::Polled;
+use crate::sched::boot;
+use crate::sched::park::park_ready::park;
+use crate::sched::run::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
+use crate::sched::types::g::Info;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
 
-/// What a goroutine left behind.
+/// The result of a goroutine: what its function returned, or the payload of its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send + 'static>>;
 
 pub(super) struct Packet<T> {
@@ -36,13 +38,14 @@ pub(super) struct Packet<T> {
 unsafe impl<T: Send> Sync for Packet<T> {}
 
 impl<T> Packet<T> {
-    /// Nobody else knows the packet yet. What happened to be in the place of the result would look to the search for leaks
-    /// like the handles that a closure has; results that are larger than those are left alone.
+    /// Zeroes the memory of the result, before others know the packet. Otherwise the search for leaked
+    /// goroutines could mistake old bytes there for handles that the goroutine's closure owns. Results of
+    /// more than 64 bytes are not zeroed.
     #[inline(always)]
     fn clear_place_of_result(&self) {
         let place = self.result.get();
         if size_of::<Option<Outcome<T>>>() <= 64 {
-            // SAFETY: there is no result yet, so nothing is lost, and nobody else looks.
+            // SAFETY: the result is `None`, so nothing needs a drop, and nobody else knows the packet.
             unsafe {
                 place.cast::<u8>().write_bytes(0, size_of::<Option<Outcome<T>>>());
                 place.write(None);
@@ -62,14 +65,15 @@ impl<T> Drop for Packet<T> {
     }
 }
 
-/// Drops a result that nobody took. As with threads, a panic in that drop has no place to go.
+/// Drops a result that nobody took. As with threads, a panic in that drop aborts the process: nobody could
+/// catch it.
 fn drop_result<T>(result: &mut Option<Outcome<T>>) {
     if result.is_some() && catch_unwind(AssertUnwindSafe(|| *result = None)).is_err() {
         throw("goroutine", format_args!("the drop of a goroutine's result panicked"));
     }
 }
 
-/// The goroutine's side.
+/// The goroutine's side: its function and its reference to the packet.
 struct Work<F, T> {
     f: Option<F>,
     packet: Shared<Packet<T>>,
@@ -78,14 +82,15 @@ struct Work<F, T> {
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     fn run(&mut self) {
         let Some(f) = self.f.take() else { return };
-        // SAFETY: the joiner reads only after `finish`.
+        // SAFETY: the joiner reads the result only after `finish`.
         let place = unsafe { &mut *self.packet.result.get() };
-        // A large result is written to its place at once: the stack may not have room for copies.
+        // The closure writes the result directly to its place: the stack may not have room for copies of a
+        // large one.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| *place = Some(Ok(f())))) {
             *place = Some(Err(payload));
         }
-        // Nobody will ask for it: drop it while the thread-locals are still there. A panic in a scope is
-        // remembered by the packet's own drop.
+        // If the handle is gone, nobody will take the result: drop it while the thread-locals still exist. In
+        // a scope, leave it to the drop of the packet, which tells the scope about a panic.
         if self.packet.is_last() && self.packet.scope.is_none() {
             drop_result(place);
         }
@@ -95,7 +100,7 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
         if let Some(joiner) = self.packet.join.finish() {
             Waiter::from_word(joiner).ready();
         }
-        // If the handle is gone, the result is dropped here.
+        // If the handle is gone, this drops the packet.
         self.packet.release()
     }
 }
@@ -103,7 +108,7 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
 /// Starts `f` as a goroutine.
 ///
 /// # Safety
-/// As `sched::spawn::launch`: what `f` and `T` borrow outlives the goroutine, and the packet.
+/// As for `launch`: what `f` and `T` borrow outlives the goroutine and the packet.
 pub(super) unsafe fn start<'f, F, T>(
     spec: &Spec,
     name: Option<Arc<str>>,
@@ -114,14 +119,14 @@ where
     F: FnOnce() -> T + 'f,
     T: 'f,
 {
-    // A large closure goes to the heap before anything else, and is called there: each copy on the way
-    // would take its size from the stacks of both goroutines.
+    // Move a large closure to the heap first, and call it there: each copy on the way would take its size
+    // from the stacks of both goroutines.
     if size_of::<Work<F, T>>() > INLINE_BODY || align_of::<F>() > INLINE_ALIGN {
         let f: Box<dyn FnOnce() -> T + 'f> = Box::new(f);
-        // SAFETY: passed on.
+        // SAFETY: the caller's promise is passed on.
         return unsafe { start_small(spec, name, scope, f) };
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller's promise is passed on.
     unsafe { start_small(spec, name, scope, f) }
 }
 
@@ -134,8 +139,9 @@ unsafe fn start_small<F, T>(
 where
     F: FnOnce() -> T,
 {
+    boot::ensure();
     let (packet, own) = Shared::new_pair(Packet {
-        info: Info { name, context: AtomicPtr::new(std::ptr::null_mut()) },
+        info: Info { name, limit: AtomicPtr::new(std::ptr::null_mut()) },
         id: AtomicU64::new(0),
         join: JoinWord::new(),
         scope,
@@ -147,14 +153,14 @@ where
     packet.clear_place_of_result();
     let info: *const Info = &packet.info;
     let work = Work { f: Some(f), packet: own };
-    // SAFETY: the caller vouches for the lifetimes; the packet, and with it the info, lives until `finish` at
-    // least, because `Work` holds it.
+    // SAFETY: the caller promises the lifetimes. The packet, and with it the info, lives at least until
+    // `finish`, because `Work` holds a reference to it.
     let id = unsafe { spawn::launch(spec, info, work) }?;
     packet.id.store(id, Ordering::Relaxed);
     Ok(JoinInner { packet })
 }
 
-/// The joiner's side, for handles of both kinds.
+/// The joiner's side, for [`JoinHandle`] and `ScopedJoinHandle`.
 pub(super) struct JoinInner<T> {
     packet: Shared<Packet<T>>,
 }
@@ -165,30 +171,31 @@ impl<T> JoinInner<T> {
         if !self.packet.join.is_done()
             && (self.packet.join.wait(waiter.to_word()) || self.wait_instead(waiter.to_word()))
         {
-            // By its info the goroutine that is waited for can be found.
+            // From the address of the info, reports find the goroutine that we wait for.
             park(WaitReason::Join, std::ptr::from_ref(&self.packet.info) as usize);
         }
         self.take()
     }
 
-    /// Registers in place of who polled before. False: it need not wait.
+    /// Registers the joiner in place of an earlier poll. Returns false if the goroutine is done: then nobody
+    /// waits.
     fn wait_instead(&self, joiner: usize) -> bool {
         let Ok(before) = self.packet.join.replace(joiner) else { return false };
         if let Some(before) = before {
-            // SAFETY: it was taken out of the word, so nobody will ready it.
-            drop(unsafe { Waiter::from_word(before).into_code() });
+            // SAFETY: `replace` took it out of the word, so nobody will ready it.
+            unsafe { Waiter::from_word(before).retract() };
         }
         true
     }
 
-    /// As [`join`](JoinInner::join), for a future.
+    /// Like [`join`](JoinInner::join), for a future.
     pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<Outcome<T>> {
         if !self.packet.join.is_done() {
             let polled = Polled::new(context.waker());
             if self.wait_instead(polled.waiter().to_word()) {
                 return Poll::Pending;
             }
-            // SAFETY: it was not registered.
+            // SAFETY: the waiter was not registered.
             unsafe { polled.retract() };
         }
         Poll::Ready(self.take())
@@ -196,7 +203,7 @@ impl<T> JoinInner<T> {
 
     /// The result of a goroutine that has finished.
     fn take(&self) -> Outcome<T> {
-        // SAFETY: the goroutine has finished, so the result is stored and ours.
+        // SAFETY: the goroutine has finished, so the result is stored, and only the joiner accesses it.
         match unsafe { (*self.packet.result.get()).take() } {
             Some(result) => result,
             None => panic!("a JoinHandle was polled or joined again after it had given its result"),
@@ -212,15 +219,15 @@ impl<T> JoinInner<T> {
     }
 }
 
-/// Owns the result of a goroutine, as `std::thread::JoinHandle` does of a thread's. Dropping it detaches the
-/// goroutine.
+/// Owns the result of a goroutine, as `std::thread::JoinHandle` owns that of a thread. Dropping the handle
+/// detaches the goroutine.
 pub struct JoinHandle<T>(pub(super) JoinInner<T>);
 
 impl<T> JoinHandle<T> {
-    /// Waits for the goroutine to end and returns its result, or what it panicked with. From a goroutine this
-    /// parks the goroutine, from an OS thread it blocks the thread.
+    /// Waits for the goroutine to end and returns its result, or the payload of its panic. A caller that is a
+    /// goroutine parks; an OS thread blocks.
     ///
-    /// All destructors of the goroutine's thread-locals have run when this returns.
+    /// When this returns, the destructors of all the goroutine's thread-locals have run.
     ///
     /// # Errors
     /// If the goroutine panicked: the payload.
@@ -249,7 +256,8 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Waits for the goroutine as [`join`](JoinHandle::join) does. Polling or joining it again after that panics.
+/// Waits for the goroutine as [`join`](JoinHandle::join) does. Polling or joining the handle again after it
+/// has returned the result panics.
 ///
 /// ```
 /// let handle = gort::spawn(|| 5);

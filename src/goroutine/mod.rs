@@ -1,18 +1,22 @@
-//! Starting goroutines and waiting for them. The names and the semantics are those of `std::thread`.
+//! Starts goroutines and waits for them, with the names and semantics of `std::thread`.
 
 mod builder;
 mod current;
+pub(crate) mod deferred;
 mod join;
-mod joinword;
+mod join_word;
 pub(crate) mod panic;
 mod run;
 mod scope;
 mod shared;
+pub(crate) mod sleep_future;
+pub(crate) mod waker;
 
 use std::io;
 use std::panic::Location;
 
-use crate::sched::spawn::Spec;
+use crate::sched::boot;
+use crate::sched::run::spawn::Spec;
 use crate::stack::size::SizeClass;
 
 pub use builder::Builder;
@@ -23,16 +27,17 @@ pub use scope::{Scope, ScopedJoinHandle, scope};
 
 /// Starts a goroutine that runs `f`.
 ///
-/// It is a thread to the code inside it: it has its own `thread_local!`s, may block, compute for long, or
-/// panic. A panic ends only this goroutine; [`JoinHandle::join`] returns the payload. Dropping the handle
-/// detaches the goroutine.
+/// To the code inside it, a goroutine is a thread: it has its own `thread_local!`s, and may block, compute
+/// for long, or panic. A panic ends only this goroutine; [`JoinHandle::join`] returns the payload. Dropping
+/// the handle detaches the goroutine.
 ///
-/// Works from goroutines and from any OS thread; the first use starts the runtime. As with threads, either of the two
-/// may go on first: usually it is the caller, and where many goroutines wait already it is the new one.
+/// This works from goroutines and from any OS thread; the first call starts the runtime. As with threads,
+/// either the caller or the new goroutine may run first: usually the caller, but the new goroutine if many
+/// goroutines are waiting to run.
 ///
 /// # Panics
-/// If there is no memory, or no mapping, for another stack, or if the system lacks what gort needs (`gort doctor` tells).
-/// [`Builder::spawn`] returns an error instead.
+/// If there is no memory or no mapping for another stack, or if the system lacks something that gort needs
+/// (`gort doctor` says what). [`Builder::spawn`] returns an error instead.
 ///
 /// ```
 /// let squares: Vec<_> = (0..10).map(|n| gort::spawn(move || n * n)).collect();
@@ -51,7 +56,14 @@ where
     }
 }
 
-/// As [`spawn`], in the bubble of that number (0: in none), wherever the caller is.
+/// The slot size of a goroutine that asks for none.
+fn usual_size(private_tls: bool) -> SizeClass {
+    boot::ensure(); // which finds out how large it is
+    SizeClass::usual(private_tls)
+}
+
+/// Like [`spawn`], but starts the goroutine in the bubble of this number (0: in none), whatever bubble the
+/// caller is in.
 pub(crate) fn spawn_in_bubble<F, T>(
     bubble: u8,
     site: &'static Location<'static>,
@@ -61,14 +73,14 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let spec = Spec { class: SizeClass::usual(true), private_tls: true, site, bubble: Some(bubble) };
+    let spec = Spec { class: usual_size(true), private_tls: true, site, bubble: Some(bubble) };
     // SAFETY: everything is 'static.
     unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
 }
 
-/// Starts a goroutine, as Go's `go` statement: `go!(expression)` or `go! { statements }`.
+/// Starts a goroutine, like Go's `go` statement: `go!(expression)` or `go! { statements }`.
 ///
-/// What the expression uses is moved into the goroutine. The value is a [`JoinHandle`].
+/// Variables that the body uses are moved into the goroutine. The value of the macro is a [`JoinHandle`].
 ///
 /// ```
 /// # use gort::go;
@@ -83,11 +95,11 @@ macro_rules! go {
     };
 }
 
-/// Lets other goroutines run; the caller stays runnable.
+/// Lets other goroutines run. The caller stays runnable.
 ///
 /// ```
 /// gort::run(|| gort::yield_now());
 /// ```
 pub fn yield_now() {
-    crate::sched::park::yield_now();
+    crate::sched::park::park_ready::yield_now();
 }

@@ -1,18 +1,18 @@
-//! From the ordinary world into goroutines and back.
+//! [`run`]: enters gort from an ordinary thread, typically from `main`.
 
 use std::panic::{Location, resume_unwind};
 
-use super::join;
-use crate::sched::spawn::Spec;
-use crate::stack::size::SizeClass;
+use super::{join, usual_size};
+use crate::sched::run::spawn::Spec;
 
 /// Runs `f` as a goroutine and blocks the caller until it returns.
 ///
-/// The first use starts the one runtime of the process. May be called any number of times, from many threads at
-/// once, and from goroutines. When `main` returns, goroutines that still run do not hold the process.
+/// The first call starts the runtime, of which a process has one. `run` may be called any number of times,
+/// from many threads at once, and from goroutines. When `main` returns the process exits, even if goroutines
+/// still run.
 ///
 /// # Panics
-/// If `f` panics, with the same payload; and as [`spawn`](crate::spawn), if there can be no goroutine.
+/// If `f` panics, with the same payload. Also if no goroutine can be started: see [`spawn`](crate::spawn).
 ///
 /// ```
 /// let name = String::from("gort");
@@ -25,9 +25,8 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let spec =
-        Spec { class: SizeClass::usual(true), private_tls: true, site: Location::caller(), bubble: None };
-    // SAFETY: we wait for the goroutine, so what it borrows outlives it.
+    let spec = Spec { class: usual_size(true), private_tls: true, site: Location::caller(), bubble: None };
+    // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
     let handle = match unsafe { join::start(&spec, None, None, f) } {
         Ok(handle) => handle,
         Err(error) => panic!("failed to start the main goroutine: {error}"),

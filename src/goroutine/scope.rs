@@ -1,4 +1,4 @@
-//! Goroutines that borrow from their creator's stack.
+//! [`scope`]: goroutines that may borrow from the stack of their creator.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::builder::Builder;
 use super::current::Goroutine;
 use super::join::JoinInner;
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{Waiter, park};
+use crate::sched::park::park_ready::park;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
 
-/// What the scope and its goroutines share. The creator counts as one, so the count reaches 0 once.
+/// The state that the scope and its goroutines share.
 pub(super) struct ScopeData {
+    /// The number of goroutines whose packet still exists, plus one for the creator. So it reaches 0 only
+    /// once.
     running: AtomicUsize,
     panicked: AtomicBool,
     creator: Waiter,
@@ -25,37 +28,39 @@ impl ScopeData {
         self.running.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A goroutine has ended and what it borrowed is no longer used.
+    /// Counts down for a goroutine that has ended and no longer uses what it borrowed.
     pub(super) fn one_ended(&self, panicked: bool) {
         if panicked {
             self.panicked.store(true, Ordering::Relaxed);
         }
         let creator = self.creator;
-        // Release: all the goroutine did comes before the scope's end; Acquire for the last one.
+        // Release: everything that the goroutine did happens before the end of the scope. Acquire is for the
+        // last goroutine, which readies the creator.
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             creator.ready();
         }
     }
 
     fn wait(&self) {
-        // Acquire pairs with `one_ended`.
+        // Acquire pairs with the Release in `one_ended`.
         if self.running.fetch_sub(1, Ordering::AcqRel) != 1 {
             park(WaitReason::Scope, std::ptr::from_ref(self) as usize);
         }
     }
 }
 
-/// A scope to start goroutines in that may borrow. See [`scope`].
+/// A scope whose goroutines may borrow from the caller's stack. See [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     data: Arc<ScopeData>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
 
-/// Runs `f`, which may start goroutines that borrow from the caller's stack; returns when all of them have ended.
+/// Runs `f`, which may start goroutines that borrow from the caller's stack. Returns when all of them have
+/// ended.
 ///
 /// # Panics
-/// If `f` panics, or a goroutine whose handle was not joined did.
+/// If `f` panics, or if a goroutine panicked whose handle was not joined.
 ///
 /// ```
 /// let mut numbers = vec![1, 2, 3];
@@ -98,7 +103,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Starts a goroutine inside the scope. See [`scope`].
     ///
     /// # Panics
-    /// As [`spawn`](crate::spawn).
+    /// In the same cases as [`spawn`](crate::spawn).
     #[track_caller]
     pub fn spawn<F, T>(&'scope self, f: F) -> ScopedJoinHandle<'scope, T>
     where
@@ -129,7 +134,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         ScopedJoinHandle { inner, scope: PhantomData }
     }
 
-    /// Waits for the goroutine and returns its result, or what it panicked with.
+    /// Waits for the goroutine and returns its result, or the payload of its panic.
     ///
     /// # Errors
     /// If the goroutine panicked: the payload.

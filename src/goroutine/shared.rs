@@ -1,11 +1,12 @@
-//! A reference-counted value in one of the runtime's own blocks, or, if it is too large, in a box. What `Arc` is, without
-//! weak references, for the packet that a goroutine and its handle share.
+//! A reference-counted pointer for the packet that a goroutine and its handle share: like `Arc`, without weak
+//! references. The value is in one of the runtime's own blocks or, if it is too large or over-aligned for
+//! one, in a box.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-use crate::sched::blocks;
+use crate::sched::run::small_blocks;
 
 struct Inner<T> {
     references: AtomicUsize,
@@ -14,19 +15,20 @@ struct Inner<T> {
 
 pub(super) struct Shared<T>(NonNull<Inner<T>>);
 
-// SAFETY: as Arc: the value is shared and dropped by whoever is last.
+// SAFETY: as for `Arc`: threads share the value, and the last one drops it.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: as for `Arc`: threads share the value, and the last one drops it.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    const IN_BLOCK: bool = size_of::<Inner<T>>() <= blocks::SIZE && align_of::<Inner<T>>() <= blocks::ALIGN;
+    const IN_BLOCK: bool =
+        size_of::<Inner<T>>() <= small_blocks::SIZE && align_of::<Inner<T>>() <= small_blocks::ALIGN;
 
     /// Two references to a new value.
     pub(super) fn new_pair(value: T) -> (Shared<T>, Shared<T>) {
         let inner = Inner { references: AtomicUsize::new(2), value };
         let place = if Self::IN_BLOCK
-            && let Some(block) = blocks::take()
+            && let Some(block) = small_blocks::take()
         {
             let place = block.cast::<Inner<T>>();
             // SAFETY: the block is ours, large enough and aligned.
@@ -45,29 +47,31 @@ impl<T> Shared<T> {
         self.inner().references.load(Ordering::Acquire) == 1
     }
 
-    /// Drops this reference. True: it was the last, and the value was dropped.
+    /// Drops this reference. Returns true if it was the last one, so that the value was dropped.
     pub(super) fn release(self) -> bool {
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: the reference is given up here, once.
+        // SAFETY: `ManuallyDrop` prevents a second release of this reference.
         unsafe { this.release_inner() }
     }
 
     fn inner(&self) -> &Inner<T> {
-        // SAFETY: valid as long as there is a reference.
+        // SAFETY: the value is valid as long as there is a reference.
         unsafe { self.0.as_ref() }
     }
 
+    /// # Safety
+    /// Called once for each reference, which is not used afterwards.
     unsafe fn release_inner(&self) -> bool {
-        // Release: what was done with the value comes before its drop; the fence is the other half.
+        // Release: all uses of the value happen before its drop. The fence below is the Acquire side.
         if self.inner().references.fetch_sub(1, Ordering::Release) != 1 {
             return false;
         }
         fence(Ordering::Acquire);
-        // SAFETY: the last reference: nobody else can reach the value.
+        // SAFETY: this was the last reference, so nobody else can reach the value.
         unsafe {
             if Self::IN_BLOCK {
                 self.0.drop_in_place();
-                blocks::give(self.0.as_ptr().cast());
+                small_blocks::give(self.0.as_ptr().cast());
             } else {
                 drop(Box::from_raw(self.0.as_ptr()));
             }
@@ -78,7 +82,7 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: a reference is dropped once.
+        // SAFETY: a reference is dropped once, and not used afterwards.
         unsafe { self.release_inner() };
     }
 }

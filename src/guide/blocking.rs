@@ -1,18 +1,19 @@
-//! Blocking: what may wait, what it costs, and how to give up.
+//! Blocking: what may block, what it costs, and how to stop waiting.
 //!
-//! Anything may block. There are three ways to, and they differ only in price.
+//! Any code in a goroutine may block. There are three ways to block, and they differ only in cost.
 //!
-//! # Waiting for something of gort's
+//! # Waiting with gort's own types
 //!
-//! Channels, locks of [`sync`](crate::sync), [`sleep`](crate::sleep), sockets of [`net`](crate::net), `join`: the
-//! goroutine is parked, its P goes on with the next one. This costs tens of nanoseconds and no thread; a million
-//! goroutines can wait at once.
+//! This covers channels, the locks in [`sync`](crate::sync), [`sleep`](crate::sleep), the sockets in
+//! [`net`](crate::net) and `join`. gort parks the goroutine, and its P runs the next one. A wait costs
+//! tens of nanoseconds and no thread, and a million goroutines can wait at once.
 //!
-//! # Blocking calls that are marked
+//! # Marked blocking calls
 //!
-//! [`blocking`](crate::blocking) says that what follows will block the thread: a slow C function, a `flock`, a database
-//! driver. The P is free for others from that moment: it is taken after 20 µs if somebody needs it, and given back for
-//! two atomic operations if nobody did.
+//! [`blocking`](crate::blocking) tells gort that a closure is going to block its thread: a slow C
+//! function, a `flock`, a database driver. From that moment the P is available to other goroutines. If
+//! one of them needs the P, gort takes it after 20 µs. If none does, marking the call has cost only
+//! two atomic operations.
 //!
 //! ```
 //! # gort::run(|| {
@@ -21,18 +22,22 @@
 //! # });
 //! ```
 //!
-//! # Blocking calls that are not
+//! # Unmarked blocking calls
 //!
-//! Plain `std::fs`, `std::thread::sleep`, `std::net`, `std::sync::Mutex`, `Command::output`, name resolution, any C
-//! library: they work, and they hold nobody else up. While goroutines wait for a P, the runtime looks at those that have
-//! been at it for long: wall time without CPU time means that the goroutine is blocked in the kernel. Its P is
-//! then taken without its help, a few hundred µs after it blocked; no signal is sent, so no call fails with `EINTR`.
-//! The goroutine asks for a P when it comes back.
+//! Plain `std::fs`, `std::thread::sleep`, `std::net`, `std::sync::Mutex`, `Command::output`, name
+//! resolution, any C library: all of them work, and none of them holds up other goroutines.
+//!
+//! While goroutines wait for a P, the runtime checks the goroutines that have been running for a while.
+//! If wall time passes but the thread uses no CPU time, its goroutine is blocked in the kernel. The
+//! runtime then takes the P away without the thread's help, a few hundred µs after the call blocked.
+//! It sends no signal, so no call fails with `EINTR`. When the call returns, the goroutine asks for a P
+//! at its next call into gort. If it computes for a whole time slice before that, the runtime preempts
+//! it.
 //!
 //! ```
 //! use std::sync::{Arc, Barrier};
 //! gort::run(|| {
-//!     // std's barrier knows nothing of goroutines: it puts threads to sleep, until all 50 have come.
+//!     // std's barrier does not know about goroutines: it puts threads to sleep until all 50 have arrived.
 //!     let barrier = Arc::new(Barrier::new(50));
 //!     let handles: Vec<_> = (0..50)
 //!         .map(|_| {
@@ -45,22 +50,26 @@
 //! });
 //! ```
 //!
-//! Either kind of blocking call needs a thread for as long as it lasts. Threads are kept for the next such call and end
-//! when there are too many idle ones. [`Config::max_threads`](crate::runtime::Config::max_threads) (10,000 by default) is the
-//! limit; beyond it, goroutines wait until a thread comes back.
+//! # What a blocking call costs
 //!
-//! When is it worth marking? If the call usually blocks, is called often, and your Ps are busy. A read of a file that is
-//! in the page cache is faster than any of this.
+//! A blocking call, marked or not, needs a thread for as long as it lasts. gort keeps the thread for
+//! the next such call; if too many threads are idle, some of them end. At most
+//! [`Config::max_threads`](crate::runtime::Config::max_threads) threads (10,000 by default) run
+//! goroutines. When all of them are in use, goroutines that are ready wait until a thread becomes free.
+//!
+//! Mark a call if it usually blocks, is made often, and your Ps are busy. Do not mark a read of a file
+//! that is already in the page cache: the read is faster than any of these mechanisms.
 //!
 //! # Sockets and other descriptors
 //!
-//! [`net`](crate::net) has std's sockets over epoll. For other descriptors that can be polled (pipes, timerfd, inotify, a
-//! C library's socket) there is [`io::Pollable`](crate::io::Pollable).
+//! [`net`](crate::net) has std's sockets, implemented over epoll. For other descriptors that can be
+//! polled (pipes, timerfd, inotify, a C library's socket), use [`io::Pollable`](crate::io::Pollable).
 //!
-//! # Giving up: timeouts
+//! # Timeouts
 //!
-//! Whatever waits has a form with a timeout and one with a deadline, under the names that std or parking_lot gave
-//! them: `recv_timeout`, `try_lock_for`, `set_read_timeout`. `select!` takes one as a case:
+//! Every operation that waits also exists with a timeout and with a deadline, under the names that std
+//! or parking_lot use: `recv_timeout`, `try_lock_for`, `set_read_timeout`. In `select!`, a timeout is a
+//! case:
 //!
 //! ```
 //! use gort::chan::{bounded, select};
@@ -73,12 +82,15 @@
 //! assert_eq!(answer, None);
 //! ```
 //!
-//! # Giving up: contexts
+//! # Contexts
 //!
-//! A [`Context`](crate::context::Context) is a deadline and a way to cancel, handed down to everything that is done for one
-//! purpose. Waits have forms with a context (`recv_ctx`, `lock_ctx`, `sleep_ctx`), [`done`](crate::context::Context::done)
-//! is a channel for `select!`, and [`limit`](crate::context::Context::limit) makes every wait with a timeout in a
-//! closure end with the context.
+//! A [`Context`](crate::context::Context) combines a deadline with a way to cancel. You pass it to all
+//! the code that works for one purpose, such as one request. There are three ways to use it:
+//!
+//! - Call the form of a wait that takes a context: `recv_ctx`, `lock_ctx`, `sleep_ctx`.
+//! - Use [`done`](crate::context::Context::done), which is a channel, in `select!`.
+//! - Call [`limit`](crate::context::Context::limit) with a closure. Every wait in it that has a timeout
+//!   then also ends when the context ends.
 //!
 //! ```
 //! use gort::context::Context;
@@ -93,5 +105,6 @@
 //! });
 //! ```
 //!
-//! Blocked system calls end when they end: close the socket, kill the child process, or leave the goroutine to itself, as
-//! [`time::timeout`](crate::time::timeout) does.
+//! Neither a timeout nor a context can interrupt a system call that has blocked. To end the call, close
+//! the socket or kill the child process. Otherwise let the goroutine finish on its own and go on
+//! without it, as [`time::timeout`](crate::time::timeout) does.

@@ -1,47 +1,76 @@
-//! Coming from Go.
+//! Coming from Go: what each Go construct is called in gort, and what behaves differently.
 //!
-//! The scheduler is Go's: G, M and P, queues of 256, stealing of half, time slices of 10 ms, the netpoller, sysmon. What
-//! you know about when goroutines run holds. The words are Rust's.
+//! The scheduler is Go's: G, M and P, run queues of 256, stealing half of a queue, time slices of 10
+//! ms, the netpoller, sysmon. What you know about when goroutines run still holds. The names are
+//! Rust's.
+//!
+//! # Language and goroutines
 //!
 //! | Go | gort |
 //! | --- | --- |
-//! | `go f(x)` | [`go!(f(x))`](crate::go), or [`spawn`](crate::spawn) if you want the result |
+//! | `go f(x)` | [`go!(f(x))`][go], or [`spawn`] if you want the result |
 //! | `func main()` | `#[gort::main] fn main()` |
-//! | `make(chan T)` | [`chan::bounded(0)`](crate::chan::bounded) |
-//! | `make(chan T, n)` | `chan::bounded(n)`; there is also [`chan::unbounded()`](crate::chan::unbounded) |
-//! | `c <- v` | `sender.send(v)?` |
-//! | `v, ok := <-c` | `receiver.recv()`, a `Result` |
-//! | `for v := range c` | `for v in &receiver` |
-//! | `close(c)` | drop the last sender, or [`sender.close()`](crate::chan::Sender::close) |
-//! | a nil channel | [`chan::never()`](crate::chan::never) |
-//! | `select { case v := <-a: … case b <- w: … default: … }` | [`select!`](crate::chan::select)`{ recv(a) -> v => …, send(b, w) -> r => …, default => … }` |
-//! | `<-time.After(d)`, `time.Tick(d)` | [`chan::after(d)`](crate::chan::after), [`chan::tick(d)`](crate::chan::tick) |
-//! | `time.Sleep`, `time.NewTimer`, `time.NewTicker`, `time.AfterFunc` | [`time::sleep`](crate::time::sleep), [`Timer`](crate::time::Timer), [`Ticker`](crate::time::Ticker), [`after_func`](crate::time::after_func) |
-//! | `sync.Mutex`, `RWMutex`, `Cond`, `Once`, `Pool` | the same names in [`sync`](crate::sync); the data is inside the lock |
-//! | `sync.WaitGroup`, `wg.Go(f)` | [`WaitGroup`](crate::sync::WaitGroup), `group.go(f)`; often a [`scope`](crate::scope) is better |
-//! | `errgroup.Group`, `SetLimit` | [`Group`](crate::sync::Group), `Group::with_limit` |
-//! | `singleflight.Group` | [`SingleFlight`](crate::sync::SingleFlight) |
-//! | `semaphore.Weighted` | [`Semaphore`](crate::sync::Semaphore) |
-//! | `context.Context`, `WithCancel`, `WithTimeout`, `WithValue`, `AfterFunc` | [`Context`](crate::context::Context) with the same methods |
-//! | `net.Listen`, `net.Dial`, `SetReadDeadline` | [`net::TcpListener::bind`](crate::net::TcpListener), [`TcpStream::connect`](crate::net::TcpStream), `set_read_deadline` |
-//! | `signal.Notify`, `signal.NotifyContext` | [`signal::notify`](crate::signal::notify), [`notify_context`](crate::signal::notify_context) |
-//! | `os/exec` | `std::process`, or [`process`](crate::process) |
-//! | `http.ListenAndServe` | `gort::http::serve` (feature `http`) |
 //! | `defer f()` | `Drop` |
-//! | `recover()` | [`JoinHandle::join`](crate::JoinHandle::join), or `std::panic::catch_unwind` |
-//! | `runtime.GOMAXPROCS(n)`, `NumCPU`, `NumGoroutine` | [`runtime::set_max_procs`](crate::runtime::set_max_procs), and [`max_procs`](crate::runtime::max_procs) for `GOMAXPROCS(0)`, `std::thread::available_parallelism`, [`num_goroutines`](crate::runtime::num_goroutines) |
-//! | `runtime.Gosched()` | [`yield_now`](crate::yield_now) |
-//! | `runtime.LockOSThread()` | [`runtime::lock_os_thread`](crate::runtime::lock_os_thread) |
-//! | `runtime.Stack(buf, true)`, SIGQUIT | [`runtime::dump`](crate::runtime::dump), SIGQUIT |
-//! | `runtime/metrics` | [`runtime::stats`](crate::runtime::stats) |
-//! | `GOMAXPROCS`, `GODEBUG=schedtrace=…,scheddetail=1,asyncpreemptoff=1` | the same, or `GORT_MAXPROCS`, `GORT_DEBUG` |
-//! | `testing/synctest` | [`testing::bubble`](crate::testing::bubble) |
-//! | cgo | call C: a goroutine is on an ordinary stack, and the call costs nothing |
+//! | `recover()` | [`JoinHandle::join`], or `std::panic::catch_unwind` |
+//! | cgo | call C directly: a goroutine has an ordinary stack, so the call costs nothing extra |
+//!
+//! # Channels
+//!
+//! | Go | gort |
+//! | --- | --- |
+//! | `make(chan T)` | [`chan::bounded(0)`][bounded] |
+//! | `make(chan T, n)` | [`chan::bounded(n)`][bounded]; there is also [`chan::unbounded()`][unbounded] |
+//! | `c <- v` | `sender.send(v)?` |
+//! | `v, ok := <-c` | `receiver.recv()`, which returns a `Result` |
+//! | `for v := range c` | `for v in &receiver` |
+//! | `close(c)` | drop the last sender, or call [`sender.close()`][close] |
+//! | a nil channel | [`chan::never()`][never] |
+//! | `select { … }` | [`select!`]` { … }` |
+//! | `case v := <-a: …` | `recv(a) -> v => …` |
+//! | `case b <- w: …` | `send(b, w) -> r => …` |
+//! | `default: …` | `default => …` |
+//! | `<-time.After(d)`, `time.Tick(d)` | [`chan::after(d)`][after], [`chan::tick(d)`][tick] |
+//!
+//! # Packages
+//!
+//! | Go | gort |
+//! | --- | --- |
+//! | `time.Sleep`, `time.AfterFunc` | [`time::sleep`], [`time::after_func`] |
+//! | `time.NewTimer`, `time.NewTicker` | [`time::Timer`], [`time::Ticker`] |
+//! | `sync.Mutex`, `RWMutex`, `Cond`, `Once`, `Pool` | the same types in [`sync`]; a lock contains its data |
+//! | `sync.WaitGroup`, `wg.Go(f)` | [`WaitGroup`], `group.go(f)`; a [`scope`] is often better |
+//! | `errgroup.Group`, `SetLimit` | [`Group`], `Group::with_limit` |
+//! | `singleflight.Group` | [`SingleFlight`] |
+//! | `semaphore.Weighted` | [`Semaphore`] |
+//! | `context.Context` | [`Context`] |
+//! | `WithCancel`, `WithTimeout`, `WithValue`, `AfterFunc` | methods of [`Context`] with the same names |
+//! | `net.Listen`, `net.Dial` | [`TcpListener::bind`], [`TcpStream::connect`] |
+//! | `SetReadDeadline` | `set_read_deadline` |
+//! | `signal.Notify`, `signal.NotifyContext` | [`signal::notify`], [`signal::notify_context`] |
+//! | `os/exec` | `std::process`, or [`process`] |
+//! | `http.ListenAndServe` | `gort::http::serve` (feature `http`) |
+//! | `testing/synctest` | [`testing::bubble`] |
+//!
+//! # The runtime
+//!
+//! | Go | gort |
+//! | --- | --- |
+//! | `runtime.GOMAXPROCS(n)` | [`runtime::set_max_procs`] |
+//! | `runtime.GOMAXPROCS(0)` | [`runtime::max_procs`] |
+//! | `runtime.NumCPU()` | `std::thread::available_parallelism` |
+//! | `runtime.NumGoroutine()` | [`runtime::num_goroutines`] |
+//! | `runtime.Gosched()` | [`yield_now`] |
+//! | `runtime.LockOSThread()` | [`runtime::lock_os_thread`] |
+//! | `runtime.Stack(buf, true)`, SIGQUIT | [`runtime::dump`], SIGQUIT |
+//! | `runtime/metrics` | [`runtime::stats`] |
+//! | `GOMAXPROCS` | `GOMAXPROCS`, or `GORT_MAXPROCS` for gort alone |
+//! | `GODEBUG=schedtrace=…,scheddetail=1,asyncpreemptoff=1` | the same, or `GORT_DEBUG` for gort alone |
 //!
 //! # What is different
 //!
-//! **Sending on a closed channel is an error, not a panic**, and closing twice is allowed. A channel also closes by itself
-//! when all its senders, or all its receivers, are gone: a producer whose consumer has left finds out.
+//! **Sending on a closed channel is an error, not a panic**, and closing a channel twice is allowed. A
+//! channel also closes by itself when all its senders or all its receivers are gone, so a producer
+//! finds out that its consumer has left.
 //!
 //! ```
 //! let (sender, receiver) = gort::chan::bounded(1);
@@ -50,13 +79,13 @@
 //! assert_eq!(error.into_inner(), "hello"); // nothing is lost
 //! ```
 //!
-//! **A panic ends its goroutine, not the process.** Whoever joins it decides. To have Go's behaviour, set `panic = "abort"` in
-//! the profile.
+//! **A panic ends its goroutine, not the process.** The goroutine that joins it gets the payload and
+//! decides what to do. For Go's behaviour, set `panic = "abort"` in the Cargo profile.
 //!
-//! **Every goroutine can be joined**, so there is less need for channels that only say "done".
+//! **Every goroutine can be joined**, so you need fewer channels that only say "done".
 //!
-//! **Goroutines may borrow** from the function that starts them, in a [`scope`](crate::scope); the compiler checks that no
-//! two of them write the same thing.
+//! **Goroutines may borrow** from the function that starts them if they are started in a [`scope`]. The
+//! compiler checks that no two of them write to the same data.
 //!
 //! ```
 //! let mut halves = [0u64; 2];
@@ -68,12 +97,49 @@
 //! assert_eq!(halves[0] + halves[1], 499_500);
 //! ```
 //!
-//! **Stacks do not grow by copying**: they are 256 KiB of address space, committed as they are used. A goroutine costs a
-//! page, 4 KiB and a bit, where Go starts with 2 KiB. Deep recursion wants [a larger stack](super::stacks).
+//! **Stacks do not grow by copying.** A stack is 256 KiB of address space, and uses memory only for the
+//! pages that were touched. A goroutine costs one page, a little more than 4 KiB, where Go starts with
+//! 2 KiB. Deep recursion needs [a larger stack](super::stacks).
 //!
-//! **There is no garbage collector**, so there are no pauses, no assists and no finalizers.
+//! **There is no garbage collector**, so there are no pauses, no GC assists and no finalizers.
 //!
-//! **Preemption keeps its thread**: see [`preemption`](super::preemption). Go can move a goroutine that it stopped in the
-//! middle; gort lets it wait on its thread.
+//! **A preempted goroutine keeps its thread.** Go can move a goroutine to another thread after it has
+//! stopped it in the middle of a computation. In gort the goroutine waits on its own thread; see
+//! [`preemption`](super::preemption).
 //!
-//! **Thread-locals exist**, and are the goroutine's own.
+//! **Thread-locals exist**, and each goroutine has its own.
+//!
+//! [go]: crate::go
+//! [`spawn`]: crate::spawn
+//! [`scope`]: crate::scope
+//! [`yield_now`]: crate::yield_now
+//! [`JoinHandle::join`]: crate::JoinHandle::join
+//! [bounded]: crate::chan::bounded
+//! [unbounded]: crate::chan::unbounded
+//! [close]: crate::chan::Sender::close
+//! [never]: crate::chan::never
+//! [after]: crate::chan::after
+//! [tick]: crate::chan::tick
+//! [`select!`]: crate::chan::select
+//! [`time::sleep`]: crate::time::sleep
+//! [`time::after_func`]: crate::time::after_func
+//! [`time::Timer`]: crate::time::Timer
+//! [`time::Ticker`]: crate::time::Ticker
+//! [`sync`]: crate::sync
+//! [`WaitGroup`]: crate::sync::WaitGroup
+//! [`Group`]: crate::sync::Group
+//! [`SingleFlight`]: crate::sync::SingleFlight
+//! [`Semaphore`]: crate::sync::Semaphore
+//! [`Context`]: crate::context::Context
+//! [`TcpListener::bind`]: crate::net::TcpListener
+//! [`TcpStream::connect`]: crate::net::TcpStream
+//! [`signal::notify`]: crate::signal::notify
+//! [`signal::notify_context`]: crate::signal::notify_context
+//! [`process`]: crate::process
+//! [`testing::bubble`]: crate::testing::bubble
+//! [`runtime::set_max_procs`]: crate::runtime::set_max_procs
+//! [`runtime::max_procs`]: crate::runtime::max_procs
+//! [`runtime::num_goroutines`]: crate::runtime::num_goroutines
+//! [`runtime::lock_os_thread`]: crate::runtime::lock_os_thread
+//! [`runtime::dump`]: crate::runtime::dump
+//! [`runtime::stats`]: crate::runtime::stats

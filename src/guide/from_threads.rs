@@ -1,27 +1,31 @@
-//! Coming from `std::thread`.
+//! Coming from `std::thread`: what to replace, why, and what is different.
 //!
-//! Replace `std::thread::spawn` by `gort::spawn`. That is all; the rest of the program can stay as it is, and become faster
-//! where it matters by taking gort's channels, locks and sockets.
+//! Replace `std::thread::spawn` with `gort::spawn`. That is all you have to do; the rest of the program
+//! can stay as it is. Where speed matters, use gort's channels, locks and sockets as well.
 //!
 //! | std | gort | why change |
 //! | --- | --- | --- |
-//! | `thread::spawn`, `Builder`, `JoinHandle` | [`spawn`](crate::spawn), [`Builder`](crate::Builder), [`JoinHandle`](crate::JoinHandle) | a hundred times cheaper |
-//! | `thread::scope` | [`scope`](crate::scope) | the same |
-//! | `thread::sleep` | [`sleep`](crate::sleep) | std's keeps a thread busy sleeping |
-//! | `thread::yield_now` | [`yield_now`](crate::yield_now) | std's lets other *threads* run |
-//! | `mpsc`, crossbeam-channel | [`chan`](crate::chan) | a wait costs no thread; crossbeam's names and macros |
-//! | `Mutex`, `RwLock`, `Condvar`, `Barrier`, `Once`, `OnceLock`, `LazyLock` | the same in [`sync`](crate::sync) | a contended wait costs no thread; timeouts; no poisoning |
-//! | `std::net`, `std::os::unix::net` | [`net`](crate::net) | a wait costs no thread; deadlines |
+//! | `thread::spawn` | [`spawn`] | a hundred times cheaper |
+//! | `thread::Builder`, `JoinHandle` | [`Builder`], [`JoinHandle`] | a hundred times cheaper |
+//! | `thread::scope` | [`scope`] | a hundred times cheaper |
+//! | `thread::sleep` | [`sleep`] | std's occupies a thread while it sleeps |
+//! | `thread::yield_now` | [`yield_now`] | std's lets other *threads* run, not goroutines |
+//! | `mpsc`, crossbeam-channel | [`chan`] | a wait costs no thread; crossbeam's names and macros |
+//! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | the same in [`sync`] | a contended wait costs no thread |
+//! | `Once`, `OnceLock`, `LazyLock` | the same in [`sync`] | a contended wait costs no thread |
+//! | `std::net`, `std::os::unix::net` | [`net`] | a wait costs no thread; deadlines |
 //! | `thread_local!` | `thread_local!` | nothing to change: each goroutine has its own |
 //! | `std::fs`, `std::process`, `std::io` | the same | nothing to change |
-//! | `thread::park`, `unpark` | the same | works, and keeps a thread; a channel does not |
+//! | `thread::park`, `unpark` | the same | works, but occupies a thread; a channel does not |
 //! | rayon, a thread pool | `spawn` for each piece | rayon is still better at splitting loops over slices |
+//!
+//! gort's locks also have timeouts, and they have no poisoning.
 //!
 //! ```
 //! use std::io::{Read, Write};
 //! use std::sync::{Arc, Mutex};
 //!
-//! // Nothing in here knows of goroutines, except for `gort::spawn`.
+//! // Nothing here knows about goroutines, except for `gort::spawn`.
 //! let total = Arc::new(Mutex::new(0));
 //! let handles: Vec<_> = (1..=100)
 //!     .map(|n| {
@@ -41,22 +45,35 @@
 //!
 //! # What is different
 //!
-//! - **The stack** is 256 KiB, not 2 MiB (std's threads) or 8 MiB (main). See [`stacks`](super::stacks).
-//! - **How many run at once** is GOMAXPROCS. A hundred threads that compute share the CPUs by the kernel's will; a hundred
-//!   goroutines share GOMAXPROCS processors by gort's.
-//! - **What the kernel keeps for each thread** is the thread's, and a goroutine changes threads: signal mask, CPU affinity,
-//!   niceness, namespaces, `gettid()`, per-thread capabilities. If you change such a thing, or a library does, bind the
-//!   goroutine first:
+//! - **The stack** is 256 KiB, not 2 MiB (std's threads) or 8 MiB (the main thread). See
+//!   [`stacks`](super::stacks).
+//! - **How many run at once** is GOMAXPROCS. When a hundred threads compute, the kernel divides the
+//!   CPUs among them. When a hundred goroutines compute, gort divides GOMAXPROCS processors among them.
+//! - **State that the kernel keeps per thread** belongs to the OS thread, and a goroutine moves between
+//!   threads. This state includes the signal mask, CPU affinity, niceness, namespaces, `gettid()` and
+//!   per-thread capabilities. If your code or a library changes such state, first bind the goroutine to
+//!   its thread:
 //!
 //! ```
 //! gort::run(|| {
 //!     let _bound = gort::runtime::os_thread_guard();
-//!     // On one thread, and alone there, as long as the guard lives.
+//!     // While the guard lives, this goroutine stays on one thread, and no other goroutine runs there.
 //! });
 //! ```
 //!
-//! - **Locks of C that remember the thread**: a pthread mutex of a special kind (recursive, error-checking, robust, priority
-//!   inheritance) knows its owner by thread id. Bind the goroutine while it holds one. Ordinary mutexes, and all of Rust's,
-//!   recursive ones included, need nothing.
-//! - **Allocators with a large cache for each thread** (jemalloc, mimalloc) would have one for each goroutine: wrap them in
-//!   [`alloc::OnThread`](crate::alloc::OnThread).
+//! - **C locks that remember their thread.** A pthread mutex of a special kind (recursive,
+//!   error-checking, robust, priority inheritance) identifies its owner by thread id. Bind the
+//!   goroutine to its thread while it holds one. Ordinary pthread mutexes and all Rust locks, including
+//!   recursive ones, need nothing.
+//! - **Allocators with a large cache per thread** (jemalloc, mimalloc) would keep one per goroutine.
+//!   Wrap them in [`alloc::OnThread`](crate::alloc::OnThread).
+//!
+//! [`spawn`]: crate::spawn
+//! [`Builder`]: crate::Builder
+//! [`JoinHandle`]: crate::JoinHandle
+//! [`scope`]: crate::scope
+//! [`sleep`]: crate::sleep
+//! [`yield_now`]: crate::yield_now
+//! [`chan`]: crate::chan
+//! [`sync`]: crate::sync
+//! [`net`]: crate::net

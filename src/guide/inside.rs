@@ -1,11 +1,13 @@
-//! Seeing inside: what does my program do, and why does it not go on?
+//! Seeing inside: what your program is doing, and why it does not continue.
 //!
-//! All of this is always there and costs next to nothing until it is asked for. Only the search for leaks stops the world.
+//! All of these tools are always available, and cost next to nothing until you use them. Only the
+//! search for leaked goroutines stops the world.
 //!
-//! # Where is everybody? A dump
+//! # Dumps: where every goroutine is
 //!
-//! [`runtime::dump`](crate::runtime::dump) lists every goroutine: what it does or waits for and since when, its name, who
-//! started it, where, and its stack. Printed, it looks like Go's:
+//! [`runtime::dump`](crate::runtime::dump) lists every goroutine with its name and its stack. For each
+//! it tells what the goroutine is doing or waiting for, since when, which goroutine started it, and
+//! where. Printed, a dump looks like Go's:
 //!
 //! ```text
 //! goroutine 18 [chan receive, 3 minutes] {name: reader}:
@@ -14,8 +16,8 @@
 //! created by goroutine 1 at src/main.rs:31:9
 //! ```
 //!
-//! A goroutine that waits for a [`Mutex`](crate::sync::Mutex) also says which goroutine holds it. Names help: give one
-//! to whatever lives long.
+//! For a goroutine that waits for a [`Mutex`](crate::sync::Mutex), the dump also tells which goroutine
+//! holds the lock. Names help: name every goroutine that lives long.
 //!
 //! ```
 //! # gort::run(|| {
@@ -32,11 +34,13 @@
 //! # });
 //! ```
 //!
-//! # Who will never go on? Leaks
+//! # Leaks: goroutines that wait forever
 //!
-//! [`runtime::leaked`](crate::runtime::leaked) lists goroutines that wait for ever: for a channel, a wait group, a lock or a goroutine
-//! whose other users are gone, or wait for ever themselves. It stops all threads for some milliseconds and searches memory as a
-//! garbage collector does. At the end of a test:
+//! [`runtime::leaked`](crate::runtime::leaked) lists the goroutines that wait forever. Such a goroutine
+//! waits for a channel, a wait group, a lock or another goroutine, and everything that could end the
+//! wait is either gone or itself waits forever. To find them, gort stops all threads and searches
+//! memory as a garbage collector does, which takes some milliseconds for each 10 MB of memory in use.
+//! If it cannot search, the result is `None`. At the end of a test:
 //!
 //! ```
 //! if let Some(leaked) = gort::runtime::leaked() {
@@ -44,30 +48,34 @@
 //! }
 //! ```
 //!
-//! # From outside: SIGQUIT
+//! # SIGQUIT: a dump from outside
 //!
-//! `kill -QUIT` (or Ctrl-\ in the terminal) prints the same for a process that hangs, and ends it with status 2. A program
-//! that has a handler of its own for the signal keeps it;
-//! [`Config::dump_on_sigquit(false)`](crate::runtime::Config::dump_on_sigquit) and `GORT_DEBUG=sigquit=0` switch it off.
+//! If a process hangs, send it SIGQUIT with `kill -QUIT`, or press Ctrl-\ in its terminal. It prints
+//! the same dump and exits with status 2. If the program has its own handler for the signal, gort
+//! leaves that handler in place.
+//! [`Config::dump_on_sigquit(false)`](crate::runtime::Config::dump_on_sigquit) or
+//! `GORT_DEBUG=sigquit=0` turns this off.
 //!
-//! # Nobody will ever go on: deadlocks
+//! # Deadlocks
 //!
-//! When all goroutines wait for each other and no timer, I/O, thread or signal handler is left that could end it, the
-//! program says so and exits with status 2, with a dump:
+//! When all goroutines wait for each other, and no timer, I/O, thread or signal handler is left that
+//! could end a wait, the program prints this message with a dump and exits with status 2:
 //!
 //! ```text
 //! fatal error: all goroutines are asleep - deadlock!
 //! ```
 //!
-//! There are no false alarms: a thread that gort does not know, or a goroutine in a blocking call, might still help, so
-//! with one of those around nothing is reported. [`OnDeadlock`](crate::runtime::OnDeadlock) chooses another end: abort
-//! for a core dump, a callback, nothing.
+//! There are no false alarms. A thread that gort does not know, or a goroutine in a blocking call,
+//! might still end the wait, so gort reports nothing while there is one.
+//! [`OnDeadlock`](crate::runtime::OnDeadlock) chooses another reaction: abort with a core dump, run a
+//! callback, or do nothing.
 //!
-//! # How is the scheduler doing? Statistics
+//! # Statistics: how the scheduler is doing
 //!
-//! [`runtime::stats`](crate::runtime::stats) has the goroutines by state, the lengths of the queues, how often work was
-//! stolen, handed off, preempted, and histograms of how long goroutines were runnable before they ran (`latencies`) and
-//! how long they ran at a stretch (`slices`).
+//! [`runtime::stats`](crate::runtime::stats) counts the goroutines in each state, the goroutines in
+//! each queue, and how often goroutines were stolen, handed off or preempted. Two histograms show how
+//! long goroutines were runnable before they ran (`latencies`), and how long they ran at a stretch
+//! (`slices`).
 //!
 //! ```
 //! gort::run(|| (0..100).map(|n| gort::spawn(move || n)).for_each(|handle| drop(handle.join())));
@@ -80,25 +88,27 @@
 //!
 //! | if | then |
 //! | --- | --- |
-//! | `latencies` are long, and the queues are not empty | there is more work than processors |
-//! | `preempted_by_signal` grows fast | long computations: more Ps, or fewer at once |
-//! | `threads.alive` is high, `goroutines.syscall` too | many blocking calls at once; bound them by a [`Semaphore`](crate::sync::Semaphore) |
-//! | `goroutines.waiting` only ever grows | goroutines are forgotten: the dump says where they wait |
+//! | `latencies` are long and the queues are not empty | there is more work than the processors can do |
+//! | `preempted_by_signal` grows fast | goroutines compute for long: use more Ps, or run fewer at once |
+//! | `threads.alive`, `goroutines.syscall` are high | too many blocking calls: use a [`Semaphore`] |
+//! | `goroutines.waiting` only ever grows | goroutines leak: a dump tells where they wait |
 //!
-//! # The scheduler's own log
+//! # The scheduler trace
 //!
-//! `GODEBUG=schedtrace=1000` prints a line each second, in Go's words; with `scheddetail=1` a line for each P, M and G. The
-//! same under `GORT_DEBUG`, which Go programs started by yours do not see.
+//! `GODEBUG=schedtrace=1000` prints a line like this every second, in Go's format (it is wrapped here).
+//! With `scheddetail=1` it also prints a line for each P, M and G. `GORT_DEBUG` takes the same options,
+//! and Go programs that yours starts ignore it.
 //!
 //! ```text
-//! SCHED 1004ms: gomaxprocs=2 idleprocs=0 threads=6 spinningthreads=0 needspinning=0 idlethreads=1 runqueue=0 [3 5]
+//! SCHED 1004ms: gomaxprocs=2 idleprocs=0 threads=6 spinningthreads=0 needspinning=0 idlethreads=1
+//!     runqueue=0 [3 5]
 //! ```
 //!
-//! # Tests that cannot hang and do not sleep
+//! # Tests with virtual time
 //!
-//! In a [`testing::bubble`](crate::testing) time is virtual and the schedule comes from a seed: a test with timeouts of
-//! hours takes microseconds, a schedule that failed can be repeated, and a deadlock is a panic that says who waits for
-//! what.
+//! In a [`testing::bubble`](crate::testing), time is virtual and a seed determines the schedule. A test
+//! with timeouts of hours takes microseconds, and a schedule that made a test fail can be repeated. A
+//! deadlock is a panic that tells which goroutine waits for what, so the test cannot hang.
 //!
 //! ```
 //! use gort::testing::bubble;
@@ -109,7 +119,10 @@
 //! });
 //! ```
 //!
-//! # What does this machine offer?
+//! # What this machine offers
 //!
-//! `gort doctor`, or [`runtime::platform`](crate::runtime::platform): kernel, guard pages, how thread pointers are switched,
-//! what limits the number of processors, goroutines and threads.
+//! `gort doctor` and [`runtime::platform`](crate::runtime::platform) report the kernel, how stacks are
+//! guarded, how the thread pointer is switched, and what limits the number of processors, goroutines
+//! and threads.
+//!
+//! [`Semaphore`]: crate::sync::Semaphore

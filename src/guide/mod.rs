@@ -1,21 +1,21 @@
-//! The guide: what goroutines are, what they cost, and how to live with them.
+//! The guide: what goroutines are, what they cost, and how to use them.
 //!
-//! There is no code in here; every example is run as a test.
+//! This module contains no code, only documentation. The tests run every example in it.
 //!
-//! | chapter | answers |
+//! | chapter | the questions that it answers |
 //! | --- | --- |
-//! | [`model`] | What is a goroutine? Who runs it, when does it end, what if it panics? |
-//! | [`blocking`] | What may block? What does it cost, and how do I give up waiting? |
+//! | [`model`] | What is a goroutine? What runs it, when does it end, and what if it panics? |
+//! | [`blocking`] | What may block? What does it cost, and how do I stop waiting? |
 //! | [`preemption`] | What happens to a loop that never calls anything? |
 //! | [`stacks`] | How large is a stack, and when do I have to think about it? |
-//! | [`inside`] | What is my program doing, and why does it not go on? |
-//! | [`from_go`] | I know Go: what is it called here, and what is different? |
+//! | [`inside`] | What is my program doing, and why does it not continue? |
+//! | [`from_go`] | I know Go: what are things called here, and what is different? |
 //! | [`from_tokio`] | I know Tokio: what do I no longer need, and what do I lose? |
-//! | [`from_threads`] | I have threads: what changes if I replace them? |
+//! | [`from_threads`] | I use threads: what changes if I replace them? |
 //! | [`safety`] | Why is [`spawn`](crate::spawn) safe? What does that rely on, and how do I check it? |
 //!
-//! If you read only one thing: **to the code inside it, a goroutine is a thread.** Write what you would write for a
-//! thread, and start as many as you like.
+//! If you remember only one sentence, remember this: **to the code inside it, a goroutine is a thread.**
+//! Write what you would write for a thread, and start as many goroutines as you like.
 
 pub mod blocking;
 pub mod from_go;

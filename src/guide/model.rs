@@ -1,24 +1,29 @@
-//! The model: goroutines, threads, processors.
+//! The model: goroutines (G), OS threads (M), processors (P), and how a goroutine starts, waits and
+//! ends.
 //!
-//! # Three letters
+//! # Goroutines, threads and processors
 //!
-//! - **G**, a goroutine: a function that runs, with a stack of its own and thread-locals of its own.
-//! - **M**, an OS thread that runs goroutines. Threads are started as they are needed and kept for later.
-//! - **P**, a processor: the right to run goroutines. There are GOMAXPROCS of them, and an M must hold one to run a G.
+//! - **G**, a goroutine: a running function with its own stack and its own thread-locals.
+//! - **M**, an OS thread that runs goroutines. gort starts threads when it needs them and keeps them
+//!   for reuse.
+//! - **P**, a processor: the right to run goroutines. There are GOMAXPROCS of them, and an M must hold
+//!   one to run a G.
 //!
-//! So GOMAXPROCS is how many goroutines *run* at the same time, while any number may *exist*. It is by default what
-//! your process may use: the CPUs of its affinity mask, or fewer if a container's quota says so, and it follows the quota
-//! when that changes. The environment variable `GOMAXPROCS` (or `GORT_MAXPROCS`, which wins) and
-//! [`runtime::set_max_procs`](crate::runtime::set_max_procs) choose another number.
+//! GOMAXPROCS is therefore the number of goroutines that *run* at the same time; any number may
+//! *exist*. By default it is the number of CPUs that your process may use: those in its affinity mask,
+//! or fewer if a container's CPU quota allows fewer. When the quota changes, GOMAXPROCS follows it. To
+//! choose another number, set the environment variable `GOMAXPROCS` (or `GORT_MAXPROCS`, which takes
+//! precedence), or call [`runtime::set_max_procs`](crate::runtime::set_max_procs).
 //!
-//! A goroutine that waits has neither thread nor processor. It is a page of memory and an entry in somebody's queue.
-//! When what it waits for happens, whoever made it happen puts it into the queue of their own P; a P without work takes
-//! half of another one's queue.
+//! A parked goroutine holds neither a thread nor a processor. It is a page of memory and an entry in a
+//! wait queue. The goroutine that ends its wait, by sending a message or releasing a lock, makes it
+//! ready: it puts the parked goroutine into the run queue of its own P. A P that runs out of work
+//! steals half of another P's queue.
 //!
-//! # Starting and waiting
+//! # Starting and joining
 //!
-//! [`spawn`](crate::spawn) is `std::thread::spawn`. [`go!`](crate::go) is Go's `go`. Both return a
-//! [`JoinHandle`](crate::JoinHandle), which may be dropped.
+//! [`spawn`](crate::spawn) works like `std::thread::spawn`, and [`go!`](crate::go) like Go's `go`
+//! statement. Both return a [`JoinHandle`](crate::JoinHandle), which you may drop.
 //!
 //! ```
 //! #[gort::main]
@@ -32,7 +37,8 @@
 //! }
 //! ```
 //!
-//! In a [`scope`](crate::scope), goroutines may borrow, and all of them have ended when it returns:
+//! Goroutines that are started in a [`scope`](crate::scope) may borrow from the function around it.
+//! When `scope` returns, all of them have ended:
 //!
 //! ```
 //! let words = vec!["goroutines", "may", "borrow"];
@@ -43,15 +49,18 @@
 //! assert_eq!(lengths, [10, 3, 6]);
 //! ```
 //!
-//! # Ends
+//! # How a goroutine ends
 //!
-//! A goroutine ends when its function returns or panics. A panic ends that goroutine alone: its message is
-//! printed with the goroutine's id, its name and where it was spawned, and `join` returns the payload. Destructors of
-//! its thread-locals run before `join` returns.
+//! A goroutine ends when its function returns or panics. A panic ends only that goroutine: gort prints
+//! the message together with the goroutine's id, its name and where it was spawned, and `join` returns
+//! the payload. The destructors of the goroutine's thread-locals run before `join` returns.
 //!
-//! Nobody can end a goroutine from outside, since nobody knows what it is in the middle of. It ends itself when it is
-//! told to: by a closed channel or a [`Context`](crate::context::Context). When `main` returns, the process ends,
-//! whatever other goroutines do then: wait for those that matter.
+//! No code can end a goroutine from outside, because no other code knows what the goroutine is in the
+//! middle of. Instead, tell the goroutine to end itself, by closing a channel or cancelling a
+//! [`Context`](crate::context::Context).
+//!
+//! When `main` returns, the process ends, even if other goroutines are still running. Wait for those
+//! that matter:
 //!
 //! ```
 //! use gort::sync::WaitGroup;
@@ -66,10 +75,13 @@
 //!
 //! # Threads and goroutines together
 //!
-//! Everything in gort works from any OS thread too. A thread that waits on a gort channel sleeps as a thread; a goroutine
-//! that waits on it is parked. So a program can be moved piece by piece, and libraries with threads of their own need no
-//! adapter. The runtime starts when it is first used; [`run`](crate::run) is the way in from a thread, and
-//! `#[gort::main]` is short for a `main` that consists of it.
+//! Everything in gort also works from ordinary OS threads. When a thread waits on a gort channel, the
+//! thread sleeps; when a goroutine waits on it, gort parks the goroutine. You can therefore convert a
+//! program piece by piece, and libraries that start their own threads need no adapter.
+//!
+//! The runtime starts when it is first used. A thread enters it with [`run`](crate::run), which runs a
+//! function as a goroutine and waits for its result. `#[gort::main]` wraps the body of `main` in such a
+//! call.
 //!
 //! ```
 //! let (sender, receiver) = gort::chan::bounded(0);

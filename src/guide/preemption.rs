@@ -1,16 +1,18 @@
-//! Preemption: why an endless loop starves nobody.
+//! Preemption: why an endless loop does not starve other goroutines.
 //!
 //! # The time slice
 //!
-//! A goroutine may run for 10 ms while others wait for a P; 1 ms if one of those was woken by a timer, by I/O or by
-//! another goroutine, since such a one is usually brief. Nobody is stopped while nobody waits.
+//! While other goroutines wait for a P, a goroutine may run for 10 ms. This time slice is only 1 ms if
+//! one of the waiting goroutines was woken by a timer, by I/O or by another goroutine, because such a
+//! goroutine usually runs only briefly. If no goroutine waits for a P, none is stopped.
 //!
-//! When the slice is over:
+//! When the slice is over, the runtime stops the goroutine in two steps:
 //!
-//! 1. The goroutine is asked. Every call into gort looks at a flag and lets others run; so does
-//!    [`checkpoint`](crate::checkpoint), for a few nanoseconds.
-//! 2. If it does not answer by the next look, its thread gets a signal (`SIGURG`). The handler gives the P to another
-//!    thread and **waits right there**, until a P is free for its goroutine again.
+//! 1. It sets a flag. Every call into gort checks the flag and lets other goroutines run. So does
+//!    [`checkpoint`](crate::checkpoint), which costs a few nanoseconds.
+//! 2. If the goroutine still runs when the runtime looks again, the runtime sends a signal (`SIGURG`)
+//!    to its thread. The signal handler gives the P to another thread. It then **waits right
+//!    there, inside the handler**, until its goroutine gets a P again.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -30,34 +32,43 @@
 //! });
 //! ```
 //!
-//! A goroutine that used up its slice waits behind all others in a queue for its kind: someone who was just woken by a
-//! message never waits for somebody who computes.
+//! Goroutines that used up their slice ("hogs") wait in a separate queue, behind all other goroutines.
+//! A goroutine that a message has just woken therefore never waits behind one that computes.
 //!
-//! # Why it is safe to be interrupted anywhere
+//! # Why a goroutine can safely be interrupted anywhere
 //!
-//! The goroutine stays on its thread, with everything it holds, as under the kernel's own preemption. It may be in the
-//! middle of `malloc`, of a `Drop`, of C code, of a critical section of your own: nothing can be seen half-done that could
-//! not be with threads. The price is a thread that sleeps for each goroutine that was stopped this way; at most 256 unless
-//! [`Config::max_preempted`](crate::runtime::Config::max_preempted) says otherwise. Beyond that, hogs are no longer
-//! interrupted.
+//! An interrupted goroutine stays on its thread with everything it holds, just as when the kernel
+//! preempts a thread. It may be in the middle of `malloc`, a `Drop`, C code or a critical section of
+//! your own. Other code can see nothing half-done that it could not also see with threads.
+//!
+//! The price is one sleeping thread for each goroutine that was stopped this way. The limit is 256 of
+//! them, unless you change it with [`Config::max_preempted`](crate::runtime::Config::max_preempted).
+//! While that many are stopped, the runtime no longer interrupts hogs.
 //!
 //! # What you may notice
 //!
-//! - The signal is sent only to threads that compute, never to one that sleeps in the kernel, and interrupted calls are
-//!   restarted: your code does not see `EINTR` because of it.
-//! - A handler of your own for `SIGURG` is called for signals that are not gort's, with most others held back meanwhile.
-//! - A goroutine that holds a *spin* lock may be stopped, and others then spin for a slice. So it is with threads. Locks
-//!   of [`sync`](crate::sync) and of std park their waiters.
-//! - `GODEBUG=asyncpreemptoff=1` or [`Config::preempt_by_signal(false)`](crate::runtime::Config::preempt_by_signal) leave
-//!   only the flag: then long loops should call [`checkpoint`](crate::checkpoint).
-//! - The thread that watches for all this (`gort-sysmon`) is scheduled as SCHED_BATCH while nobody computes for long or
-//!   blocks, so that it does not interrupt others. `GORT_SYSMON=eager` leaves its policy alone: for sandboxes that end a
-//!   process which calls `sched_setscheduler`. It does so anyway if you chose a policy for the process (`chrt`).
+//! - The runtime signals only threads that are computing, never one that sleeps in the kernel, and
+//!   interrupted calls are restarted. Your code therefore does not see `EINTR` because of preemption.
+//! - If your program has its own handler for `SIGURG`, gort calls it for signals that gort did not
+//!   send. Most other signals are blocked while your handler runs.
+//! - A goroutine may be stopped while it holds a *spin* lock. Goroutines that want the lock then spin
+//!   for a whole slice, just as threads would. The locks in [`sync`](crate::sync) and in std put their
+//!   waiters to sleep.
+//! - `GODEBUG=asyncpreemptoff=1` or
+//!   [`Config::preempt_by_signal(false)`](crate::runtime::Config::preempt_by_signal) turns the signal
+//!   off and leaves only the flag. Long loops should then call [`checkpoint`](crate::checkpoint).
+//! - The thread that monitors all this is named `gort-sysmon`. While no goroutine computes for long or
+//!   blocks, it gives itself the scheduling policy SCHED_BATCH, so that it does not interrupt other
+//!   threads. `GORT_SYSMON=eager` makes it leave its policy alone, for sandboxes that kill a process
+//!   that calls `sched_setscheduler`. It also leaves its policy alone if you chose a policy for the
+//!   process (`chrt`).
 //!
-//! [`stats`](crate::runtime::stats) counts both: `preempted` and `preempted_by_signal`. Many of the latter mean that your
-//! program computes; that is fine.
+//! [`stats`](crate::runtime::stats) counts both kinds of preemption, as `preempted` and
+//! `preempted_by_signal`. A high `preempted_by_signal` means that your program computes for long
+//! stretches, which is fine.
 //!
-//! # What it does not do
+//! # What gort does not do
 //!
-//! There are no priorities, and no promise about order. Goroutines that are ready run in about the order in which they
-//! became so, except that the one that was readied last by the running goroutine goes first.
+//! There are no priorities, and the order in which goroutines run is not guaranteed. Goroutines run in
+//! about the order in which they became ready. The exception is the goroutine that the running one
+//! readied last: it runs next.

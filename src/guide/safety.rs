@@ -2,32 +2,37 @@
 //!
 //! # The problem
 //!
-//! A goroutine stops on one OS thread and goes on on another. Rust, LLVM, std and libc all assume that code stays on its
-//! thread:
+//! A goroutine may stop on one OS thread and continue on another. Rust, LLVM, std and libc all assume
+//! that running code stays on its thread:
 //!
-//! - `thread_local!` hands out references. A goroutine may hold one (inside `LocalKey::with`) across a wait; after a move it
-//!   would point into another thread's memory, while that thread uses it too.
-//! - The compiler may compute the address of a thread-local once in a function and use it again after a call.
-//! - std counts panics in a thread-local; `catch_unwind` on another thread would find the wrong count. So do guards
-//!   of every `Mutex` that poisons.
-//! - libc keeps errno, the locale, malloc's cache, the resolver's state and `pthread_self` there.
+//! - `thread_local!` hands out references. A goroutine may hold such a reference across a wait (inside
+//!   `LocalKey::with`). After a move, the reference would point into the memory of another thread,
+//!   which uses that memory at the same time.
+//! - The compiler may compute the address of a thread-local once per function and use it again after a
+//!   call.
+//! - std counts panics in a thread-local. After a move, `catch_unwind` would find the wrong count, and
+//!   so would the guard of every `Mutex` with poisoning.
+//! - libc keeps errno, the locale, malloc's cache, the resolver's state and `pthread_self` in
+//!   thread-locals.
 //! - `!Send` types (`Rc`, a `MutexGuard`) may rely on thread-locals for their soundness.
 //!
-//! Runtimes that move stackful coroutines between threads without care for this have to declare `spawn` unsafe, and nobody
-//! can check the promise that their users make: every library, std included, may use a thread-local anywhere.
+//! A runtime that moves stackful coroutines between threads and ignores this has to declare `spawn`
+//! unsafe. Its users then make a promise that nobody can check, because any library, std included, may
+//! use a thread-local anywhere.
 //!
 //! # The solution
 //!
-//! **A goroutine owns a complete block of thread-local storage, and the thread pointer moves with it.** On x86-64 that
-//! pointer is the FS base: everything thread-local is addressed relative to it, so that after the switch the same code
-//! finds the same variables at the same addresses, on whatever thread. To Rust and C the goroutine *is* a thread that the
-//! kernel moved from one CPU to another. Nothing that is sound for threads becomes unsound:
+//! **A goroutine owns a complete block of thread-local storage, and the thread pointer moves with it.**
+//! On x86-64, the thread pointer is the FS base, and all thread-locals are addressed relative to it.
+//! After a switch, the same code therefore finds the same variables at the same addresses, no matter
+//! which thread it runs on. To Rust and C, the goroutine *is* a thread that the kernel moved from one
+//! CPU to another. Nothing that is sound for threads becomes unsound:
 //!
-//! - Code of a goroutine runs on one thread at a time, and every move is a release by the old thread and an acquire by the
-//!   new one (queues and park words). So `!Send` values inside it are never used by two threads at once, and what
-//!   was written before the move is seen after it.
-//! - `spawn` asks for `Send` of what goes in and comes out, as `std::thread::spawn` does.
-//! - A goroutine that is stopped by a signal does not move at all ([`preemption`](super::preemption)).
+//! - A goroutine's code runs on one thread at a time. Every move is a release by the old thread and an
+//!   acquire by the new one (through queues and park words). So two threads never use the goroutine's
+//!   `!Send` values at once, and what the goroutine wrote before the move is visible to it afterwards.
+//! - `spawn` requires `Send` for what goes in and what comes out, as `std::thread::spawn` does.
+//! - A goroutine that a signal has stopped does not move at all ([`preemption`](super::preemption)).
 //! - Stacks end in guard pages.
 //!
 //! ```
@@ -39,7 +44,7 @@
 //!         gort::spawn(move || {
 //!             NAMES.with_borrow_mut(|names| {
 //!                 names.push(n.to_string());
-//!                 gort::yield_now(); // others run here, and this one may move, with the borrow in its hand
+//!                 gort::yield_now(); // this goroutine may move while it holds the borrow
 //!                 names.push(n.to_string());
 //!                 names.len()
 //!             })
@@ -51,68 +56,89 @@
 //!
 //! # What private thread-locals rely on
 //!
-//! On the dynamic loader and libc of glibc 2.34 or newer, dynamically linked:
+//! They rely on glibc 2.34 or newer, dynamically linked: on its dynamic loader and its libc.
 //!
-//! | what | from where | if it is missing |
-//! | --- | --- | --- |
-//! | making, freeing a block | `_dl_allocate_tls`, `_dl_deallocate_tls`, which the loader exports for libc | start-up check fails |
-//! | destructors of thread-locals | `__call_tls_dtors`, exported | start-up check fails |
-//! | size and alignment of static thread-locals | `_dl_get_tls_static_info`, exported, and the program headers of the loaded modules | start-up check fails |
-//! | size of `struct pthread`; where thread id, thread list and pthread keys lie | the symbols `_thread_db_*`, which are there for debuggers | start-up check fails |
-//! | where stack bounds, robust list, resolver state, errno lie | a probe thread on a stack of known place, searched at start-up | start-up check fails |
-//! | the head of the thread control block: self pointers, thread vector, "there are threads", stack canary, pointer guard, features | the ABI that glibc and every compiler for x86-64 share; the only constants (`block.rs::tcb`) | – |
-//! | writing the thread pointer | `wrfsbase` if the kernel allows it, else `arch_prctl` | – |
+//! | what gort needs | where it comes from |
+//! | --- | --- |
+//! | to create and free a block | `_dl_allocate_tls`, `_dl_deallocate_tls`, exported by the loader for libc |
+//! | to run destructors of thread-locals | `__call_tls_dtors`, exported |
+//! | size and alignment of static thread-locals | `_dl_get_tls_static_info`, exported; program headers (1) |
+//! | size of `struct pthread`, some of its offsets (2) | the symbols `_thread_db_*`, meant for debuggers |
+//! | other offsets (3) | a search at start-up, in a probe thread whose stack is known |
+//! | the head of the thread control block (4) | constants (`src/tls/block.rs`) from the x86-64 ABI |
+//! | to write the thread pointer | `wrfsbase` if the kernel allows it, otherwise `arch_prctl` |
 //!
-//! At start-up a block is made, code is run on it, and what it sees is compared with what it must see: initial values,
-//! its own `pthread_self`, its own thread id of std's, the right stack bounds, destructors that ran, and initial values again
-//! after the block was used. If anything is not as expected, `Builder::spawn` returns an error that names it, and
-//! `gort doctor` shows it. Nothing is guessed.
+//! 1. The program headers of the loaded modules.
+//! 2. The offsets of the thread id, the thread list and the pthread keys.
+//! 3. The offsets of the stack bounds, the robust list, the resolver state and errno.
+//! 4. Self pointers, thread vector, the flag "there are threads", stack canary, pointer guard,
+//!    features. glibc and every compiler for x86-64 share this part of the ABI. These are the only
+//!    constants.
 //!
-//! On other systems gort does not compile, with a message that says what it needs.
+//! If one of the first five is missing, the start-up check fails. The check creates a block, runs code
+//! on it, and compares what that code sees with what it must see: initial values, its own
+//! `pthread_self`, its own std thread id, the right stack bounds, destructors that ran, and initial
+//! values again after the block was reused. If anything differs, `Builder::spawn` returns an error that
+//! names it, and `gort doctor` shows it. gort guesses nothing.
+//!
+//! On other systems gort does not compile; the error message says what it needs.
 //!
 //! # What is not covered
 //!
-//! 1. **State that the kernel keeps for each thread** (signal mask, affinity, `gettid`): it is not memory, and not moved. A
-//!    library whose *memory safety* depends on it must be used from a bound goroutine
-//!    ([`lock_os_thread`](crate::runtime::lock_os_thread)). So must C's pthread mutexes of the recursive, error-checking,
-//!    robust and priority-inheritance kinds, while they are held: they know their owner by the kernel's thread id.
-//! 2. **Libraries loaded by `dlopen` that claim *static* thread-locals** (the initial-exec model: some OpenGL and OpenMP
-//!    libraries). Room for 256 bytes is kept. Goroutines that existed before see zeroes in those variables instead of their
-//!    initial values. If the room is not enough, `spawn` fails from then on. Link such libraries, or load them before the
-//!    first goroutine starts. Ordinary (dynamic) thread-locals of loaded libraries need nothing.
-//! 3. **Code that looks for its thread in lists of its own** by comparing `pthread_self()` with what `pthread_create`
-//!    returned works; code that walks glibc's own list of threads (a debugger, a few garbage collectors) does not
-//!    see goroutines, nor their stacks. Conservative garbage collectors must be told of the stacks.
-//! 4. **[`Builder::spawn_shared_tls`](crate::Builder::spawn_shared_tls)**, which is `unsafe`, has none of this.
-//! 5. **glibc's own handlers** find their thread by the thread pointer. The one for `setuid` and its kin is given the right one
-//!    (`src/sched/setxid.rs`); the other, for `pthread_cancel`, is not: do not cancel the runtime's threads.
-//! 6. **Signal handlers** of yours run on the stack and the thread-locals of the goroutine that was interrupted, as they run on
-//!    a thread's. The same rules hold as always.
-//! 7. **The floating-point mode** (rounding, flush-to-zero) belongs to the OS thread: code that changes it puts it back before
-//!    it waits, or is bound to its thread.
-//! 8. **`fork`** copies the calling thread only. The child may do what a child of any process with threads may do, above all
-//!    `exec`; but the runtime's threads are missing there: to start goroutines or to wait for I/O is a panic that says so, and
-//!    to wait for anything else is to wait for ever. A daemon forks first.
+//! 1. **State that the kernel keeps per thread** (signal mask, affinity, `gettid`). It is not memory,
+//!    so it does not move with the goroutine. If the *memory safety* of a library depends on it, use
+//!    the library from a goroutine that is bound to its thread
+//!    ([`lock_os_thread`](crate::runtime::lock_os_thread)). The same holds for C's pthread mutexes of
+//!    the recursive, error-checking, robust and priority-inheritance kinds while a goroutine holds one:
+//!    they identify their owner by the kernel's thread id.
+//! 2. **Libraries loaded by `dlopen` that claim *static* thread-locals** (the initial-exec model, used
+//!    by some OpenGL and OpenMP libraries). gort reserves 256 bytes for them in each block. Goroutines
+//!    that existed before the library was loaded see zeroes in those variables instead of the initial
+//!    values. If the reserve is too small, `spawn` fails from then on. Link such libraries, or load
+//!    them before the first goroutine starts. Ordinary (dynamic) thread-locals of loaded libraries need
+//!    nothing.
+//! 3. **Code that walks glibc's own list of threads** (a debugger, a few garbage collectors) sees
+//!    neither goroutines nor their stacks. Conservative garbage collectors must be told about the
+//!    stacks. Code that keeps its own list of threads, and compares `pthread_self()` with what
+//!    `pthread_create` returned, works.
+//! 4. **[`Builder::spawn_shared_tls`](crate::Builder::spawn_shared_tls)**, which is `unsafe`, has none
+//!    of this protection.
+//! 5. **glibc's own signal handlers** find their thread through the thread pointer. gort gives the
+//!    handler for `setuid` and similar calls the right one (`src/sched/block/setxid.rs`). It does not
+//!    do so for the other handler, for `pthread_cancel`: do not cancel the runtime's threads.
+//! 6. **Your signal handlers** run on the stack and with the thread-locals of the interrupted
+//!    goroutine, as they would with those of a thread. The usual rules for signal handlers apply.
+//! 7. **The floating-point mode** (rounding, flush-to-zero) belongs to the OS thread. Code that changes
+//!    it must restore it before it waits, or be bound to its thread.
+//! 8. **`fork`** copies only the calling thread. The child may do what the child of any multi-threaded
+//!    process may do, above all `exec`. But it lacks the runtime's threads: starting goroutines or
+//!    waiting for I/O panics with a message that says so, and any other wait lasts forever. A daemon
+//!    must fork before it starts the runtime.
 //!
 //! # The runtime's own discipline
 //!
-//! Between two goroutines there is a moment at which the scheduler runs with a thread pointer that is already the next
-//! goroutine's, or still the last one's. In it no thread-local may be touched: no allocation, no errno, no std that
-//! might. The fast path (`src/sched/schedule.rs`, `find.rs::next_local`) is written so; the slow one begins by
-//! restoring the thread's own pointer. The current goroutine is found through one thread-local, read by a function that is
-//! never inlined, so that no address of it outlives a switch.
+//! When one goroutine switches to the next, the scheduler runs for a moment while the thread pointer is
+//! already the next goroutine's, or still the last one's. During that moment it must not touch any
+//! thread-local: no allocation, no errno, no std function that might use one. The fast path
+//! (`src/sched/run/schedule.rs`, `next_local` in `find_runnable.rs`) follows this rule; the slow path
+//! begins by restoring the thread's own pointer. The runtime finds the current goroutine through a
+//! single thread-local. One instruction reads it, relative to the thread pointer, so the compiler
+//! cannot keep its address across a switch.
 //!
 //! # How to audit
 //!
-//! - `src/tls/` is all there is about blocks: `layout.rs` (finding), `block.rs` (making, refreshing, ending), `loaded.rs`
-//!   (libraries that come later), `pristine.rs` (skipping work when nothing was touched), `check.rs` (the start-up check),
-//!   `register.rs` (the pointer). About 1,200 lines.
-//! - `grep -rn 'use_tls_of\|use_own_tls\|switch_to' src` lists every place where the pointer changes.
-//! - `src/sched/context.rs` is the switch itself: a dozen instructions.
-//! - Every `unsafe` block says why it is sound (`clippy::undocumented_unsafe_blocks` is denied), and `src/sched/g.rs` numbers
-//!   the rules of who owns a goroutine.
-//! - `tests/tls.rs`, `tests/libc.rs`, `tests/like_a_thread.rs`, `tests/dlopen.rs` and `tests/panics.rs` hold borrows, errno,
-//!   locales, keys, panics and destructors across moves. `conformance/` runs the test suites of crossbeam-channel
-//!   and of std's sockets, unmodified, inside goroutines.
-//! - `loom/` has the models of the lock-free parts; they compile the very same files.
-//! - valgrind works; `--max-stackframe=50000` lets it tell a switch of stacks from a large frame.
+//! - `src/tls/` contains everything about blocks, in about 1,200 lines: `layout.rs` (finds the layout),
+//!   `block.rs` (creates, refreshes and ends blocks), `loaded.rs` (libraries that are loaded later),
+//!   `pristine.rs` (skips work when the goroutine touched no thread-local), `check.rs` (the start-up
+//!   check).
+//! - `grep -rn 'use_tls_of\|use_own_tls\|switch_to(\|set_thread_pointer' src` lists every place where
+//!   the thread pointer changes.
+//! - `src/arch/x86_64.rs` has the switch itself, a dozen instructions, and the write to the thread
+//!   pointer.
+//! - Every `unsafe` block has a comment that says why it is sound (`clippy::undocumented_unsafe_blocks`
+//!   is denied), and `src/sched/types/g.rs` numbers the ownership rules of a goroutine.
+//! - `tests/tls.rs`, `tests/libc.rs`, `tests/like_a_thread.rs`, `tests/dlopen.rs` and `tests/panics.rs`
+//!   hold borrows, errno, locales, keys, panics and destructors across moves. `conformance/` runs the
+//!   test suites of crossbeam-channel and of std's sockets, unmodified, inside goroutines.
+//! - `loom/` contains models of the lock-free parts. They compile the very same source files.
+//! - valgrind works. `--max-stackframe=50000` helps it to tell a switch of stacks from a large frame.

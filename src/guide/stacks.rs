@@ -1,20 +1,23 @@
-//! Stacks: how large, what they cost, what happens when one is too small.
+//! Stacks: how large they are, what they cost, and what happens when one is too small.
 //!
 //! # What a stack is
 //!
-//! A goroutine's stack is 256 KiB of *address space*. Memory is used only for pages that were touched: a goroutine
-//! that waits in an ordinary function holds one page of 4 KiB, in which its first frames, its thread-locals and the
-//! runtime's record of it lie together, and about half a kilobyte of page tables. A million of them need some 5 GB.
+//! A goroutine's stack is 256 KiB of *address space*. Only pages that the goroutine has touched use
+//! memory. A goroutine that waits in an ordinary function uses one page of 4 KiB, which holds its first
+//! frames, its thread-locals and the runtime's record of it. Page tables add about half a kilobyte. A
+//! million such goroutines need about 5 GB.
 //!
-//! Stacks do not move and do not grow beyond their size. They shrink: pages that a parked goroutine has not used for a
-//! second go back to the system, and so do those of ended goroutines.
+//! Stacks do not move and do not grow beyond their size, but they do shrink. If a parked goroutine has
+//! not used a stack page for a second, gort returns the page to the system. It does the same with the
+//! stacks of goroutines that have ended.
 //!
 //! # Choosing a size
 //!
-//! The default is enough for nearly all code: formatting, JSON, TLS handshakes, regular expressions. Ask for more with
-//! [`Builder::stack_size`](crate::Builder::stack_size) if a goroutine
-//! - recurses as deep as its input is (parsers, tree walks),
-//! - keeps large arrays in local variables (`[u8; 100_000]`; debug builds also keep temporaries that optimised ones do not),
+//! The default is enough for nearly all code: formatting, JSON, TLS handshakes, regular expressions.
+//! Use [`Builder::stack_size`](crate::Builder::stack_size) to ask for more if a goroutine
+//! - recurses as deeply as its input is nested (parsers, tree walks),
+//! - keeps large arrays in local variables (`[u8; 100_000]`; debug builds also keep temporaries that
+//!   optimised builds do not),
 //! - runs C code that was written for stacks of 8 MiB.
 //!
 //! ```
@@ -26,39 +29,46 @@
 //! assert_eq!(deep.join().unwrap(), 5000);
 //! ```
 //!
-//! Asking for more costs address space, and no memory until it is used. So be generous: 1 MiB for ten thousand
-//! goroutines is nothing; 64 MiB, the most there is, for a thousand is fine. For recursion without a bound, `stacker`
-//! works inside goroutines: it sees the goroutine's true bounds.
+//! A larger stack costs address space, and no memory until the goroutine uses it. You can be generous:
+//! 1 MiB for each of ten thousand goroutines is nothing, and 64 MiB, the maximum, for each of a
+//! thousand is fine. For unbounded recursion, the `stacker` crate works inside goroutines: it sees the
+//! true bounds of the goroutine's stack.
 //!
-//! Asking for less (16 KiB is the least) saves address space and page tables, not pages. It is worthwhile only under a
-//! limit of address space (`ulimit -v`), or where a few hundred bytes for each goroutine count.
+//! A smaller stack (the minimum is 16 KiB) saves address space and page tables, but no pages. It is
+//! worthwhile only if address space is limited (`ulimit -v`), or if a few hundred bytes per goroutine
+//! matter.
 //!
 //! # Overflow
 //!
-//! Below each stack lies a guard page. A goroutine that runs into it ends the process with a message that names it:
+//! There is a guard page below each stack. If a goroutine runs into it, the process ends with a message
+//! that names the goroutine:
 //!
 //! ```text
 //! goroutine 18 'parser' (spawned at src/main.rs:40:10) has overflowed its stack of 253 KiB
 //! fatal runtime error: stack overflow; a larger stack can be had with gort::Builder::stack_size
 //! ```
 //!
-//! Nothing is overwritten silently. (A function with a frame
-//! of more than a page probes the stack; rustc sees to that, and C compilers do with `-fstack-clash-protection`.)
+//! An overflow never overwrites other memory silently. (A function whose frame is larger than a page
+//! must probe the stack so that it cannot jump over the guard page. rustc always generates such probes;
+//! C compilers do with `-fstack-clash-protection`.)
 //!
-//! # Limits of the system
+//! # System limits
 //!
 //! | limit | when it matters | what you see |
 //! | --- | --- | --- |
-//! | memory | a million goroutines: about 5 GB | the out-of-memory killer, as for any memory |
-//! | `vm.max_map_count` | Linux before 6.13: each guard is a mapping of its own, so about 32,000 goroutines | an error from [`Builder::spawn`](crate::Builder::spawn) that names it |
-//! | `vm.overcommit_memory=2` | stacks count with their whole size | an error from `spawn` |
-//! | `ulimit -v` | likewise | an error from `spawn` |
+//! | memory | a million goroutines need about 5 GB | the out-of-memory killer, as for any memory |
+//! | `vm.max_map_count` | before Linux 6.13, about 32,000 goroutines | an error from `spawn` that names it |
+//! | `vm.overcommit_memory=2` | each stack counts with its full size | an error from `spawn` |
+//! | `ulimit -v` | each stack counts with its full size | an error from `spawn` |
 //!
-//! [`spawn`](crate::spawn) panics where [`Builder::spawn`](crate::Builder::spawn) returns the error. `gort doctor` shows
-//! what your machine allows.
+//! Linux before 6.13 needs a separate memory mapping for each guard page; `vm.max_map_count` limits
+//! their number.
 //!
-//! # The small kind
+//! `spawn` in this table is [`Builder::spawn`](crate::Builder::spawn), which returns the error;
+//! [`gort::spawn`](crate::spawn) panics instead. `gort doctor` shows what your machine allows.
 //!
-//! [`Builder::spawn_shared_tls`](crate::Builder::spawn_shared_tls) starts a goroutine without thread-locals of its own: it
-//! is faster to switch to, and it is `unsafe`, because *you* then promise what private thread-locals otherwise
-//! guarantee. See [`safety`](super::safety).
+//! # Goroutines without private thread-locals
+//!
+//! [`Builder::spawn_shared_tls`](crate::Builder::spawn_shared_tls) starts a goroutine that has no
+//! thread-locals of its own. Switching to it is faster. The function is `unsafe`, because *you* then
+//! promise what private thread-locals otherwise guarantee. See [`safety`](super::safety).

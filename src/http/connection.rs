@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::future::sleep_until;
 use crate::hyper::Stream;
 use crate::net::TcpStream;
-use crate::time::clock;
+use crate::sched::park::clock;
 
 /// The longest body, in bytes, that the connection collects before it calls the handler.
 const SHORT: u64 = 64 << 10;
@@ -238,6 +238,7 @@ async fn answer<H: Handler>(
     }
 }
 
+/// Calls the handler. A panic becomes a 500.
 pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
     catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())

@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn a_plain_request_is_read() {
         let request = read_text(
-            "GET /a/b?c=d HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\nAccept: a\r\naccept:  b \r\nempty:\r\n\r\n",
+            "GET /a/b?c=d HTTP/1.1\r\nHost: x\r\nConnection: Keep-Alive\r\nAccept: a\r\naccept:  b \r\n\
+             empty:\r\n\r\n",
         )
         .unwrap();
         assert_eq!(request.uri().path_and_query().unwrap(), "/a/b?c=d");

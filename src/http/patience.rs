@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::chan::RecvFuture;
 use crate::context::Context;
 use crate::future::Sleep;
-use crate::time::clock;
+use crate::sched::park::clock;
 
 /// The limits of a [`Server`](super::Server), which documents each of them.
 #[derive(Clone, Debug)]

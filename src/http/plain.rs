@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::future::sleep_until;
 use crate::hyper::Stream;
 use crate::net::TcpStream;
-use crate::time::clock;
+use crate::sched::park::clock;
 
 /// The size, in bytes, of the buffer on the stack for one request. Larger requests go to hyper.
 const ROOM: usize = 4 << 10;

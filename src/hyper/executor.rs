@@ -1,8 +1,9 @@
-//! hyper's executor: goroutines.
+//! Runs hyper's futures in goroutines: an implementation of hyper's `Executor` trait.
 
 use std::future::Future;
 
-/// Starts a goroutine for each future that hyper wants to be run: requests of an HTTP/2 connection, connections of a client.
+/// Starts a goroutine for each future that hyper spawns: the requests of an HTTP/2 connection, and the
+/// connections of a client.
 ///
 /// ```
 /// use hyper::rt::Executor as _;

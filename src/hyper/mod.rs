@@ -1,9 +1,9 @@
-//! hyper over gort (feature `hyper`): its I/O, timer and executor.
+//! Runs hyper on gort (feature `hyper`): implements hyper's traits for I/O, timers and executors.
 //!
-//! Connections are futures that a goroutine polls: with [`block_on`](crate::future::block_on) or started with
-//! [`Executor`]. What runs inside, handlers and middleware, may block as any code in a goroutine; it keeps only its own
-//! connection waiting. For HTTP/2, where many requests share a connection, give hyper the [`Executor`]: it runs each in a
-//! goroutine.
+//! A connection is a future that a goroutine polls: with [`block_on`](crate::future::block_on), or because
+//! [`Executor`] started it. Handlers and middleware inside that future may block like any code in a
+//! goroutine; they delay only their own connection. For HTTP/2, where many requests share a connection, give
+//! hyper the [`Executor`]: it runs each request in a goroutine of its own.
 //!
 //! ```no_run
 //! # #[cfg(feature = "http")]
@@ -16,10 +16,12 @@
 //!     let stream = Stream::new(stream?);
 //!     gort::spawn(move || {
 //!         let service = service_fn(|_request| async {
-//!             std::thread::sleep(std::time::Duration::from_millis(5)); // blocks nobody else
+//!             std::thread::sleep(std::time::Duration::from_millis(5)); // delays only this connection
 //!             Ok::<_, std::convert::Infallible>(hyper::Response::new(String::from("hello")))
 //!         });
-//!         let connection = hyper::server::conn::http1::Builder::new().timer(Timer).serve_connection(stream, service);
+//!         let connection = hyper::server::conn::http1::Builder::new()
+//!             .timer(Timer)
+//!             .serve_connection(stream, service);
 //!         gort::future::block_on(connection)
 //!     });
 //! }

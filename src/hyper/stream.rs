@@ -1,4 +1,4 @@
-//! hyper's I/O: gort's sockets.
+//! Lets hyper read and write gort's sockets: implementations of hyper's `Read` and `Write` traits.
 
 use std::fmt;
 use std::io::{self, IoSlice, Write};
@@ -15,16 +15,18 @@ use crate::io::polled::Polls;
 use crate::netpoll::Direction;
 use crate::sys::fd;
 
-/// A socket that can be polled: [`TcpStream`](crate::net::TcpStream) or [`UnixStream`](crate::net::UnixStream).
+/// A socket that can be polled: [`TcpStream`](crate::net::TcpStream) or
+/// [`UnixStream`](crate::net::UnixStream).
 pub(crate) trait AsyncStream {
     type Inner: AsFd;
-    /// Whether it has nothing more after a read that got less than it wanted.
+    /// Whether a read that returns fewer bytes than asked for has emptied the socket. True for TCP only.
     const SHORT_READ_EMPTIES: bool;
     fn io(&self) -> &Io<Self::Inner>;
     fn shut_down(inner: &Self::Inner) -> io::Result<()>;
 }
 
-/// A stream of gort's, for hyper. Timeouts that were set on it do not count here.
+/// One of gort's streams, for use by hyper. Read and write timeouts that were set on the stream have no
+/// effect here.
 ///
 /// ```
 /// use gort::net::{TcpListener, TcpStream};
@@ -33,15 +35,15 @@ pub(crate) trait AsyncStream {
 /// assert_eq!(stream.get_ref().peer_addr().unwrap(), listener.local_addr().unwrap());
 /// let _again: TcpStream = stream.into_inner();
 /// ```
-#[allow(private_bounds, reason = "which streams there are is gort's to say")]
+#[allow(private_bounds, reason = "only gort implements `AsyncStream`")]
 pub struct Stream<S: AsyncStream> {
     stream: ManuallyDrop<S>,
     polls: Polls,
 }
 
-#[allow(private_bounds, reason = "as above")]
+#[allow(private_bounds, reason = "only gort implements `AsyncStream`")]
 impl<S: AsyncStream> Stream<S> {
-    /// Lets hyper use the stream.
+    /// Wraps a stream so that hyper can use it.
     pub fn new(stream: S) -> Stream<S> {
         Stream { stream: ManuallyDrop::new(stream), polls: Polls::default() }
     }
@@ -51,19 +53,21 @@ impl<S: AsyncStream> Stream<S> {
         &self.stream
     }
 
-    /// The stream, for blocking use.
+    /// Gives the stream back, for blocking use.
     pub fn into_inner(self) -> S {
         let mut this = ManuallyDrop::new(self);
         let this = &mut *this;
         this.stream.io().stop_polls(&mut this.polls);
-        // SAFETY: not used again: `this` is not dropped, and its polls hold nothing any more.
+        // SAFETY: the field is not used again, because `this` is never dropped. `polls` holds no registration
+        // any more, so nothing else needs to be dropped.
         unsafe { ManuallyDrop::take(&mut this.stream) }
     }
 }
 
-#[allow(private_bounds, reason = "as above")]
+#[allow(private_bounds, reason = "only gort implements `AsyncStream`")]
 impl<S: AsyncStream> Stream<S> {
-    /// Reads what there is into `room`, which is not empty; nothing at the end.
+    /// Reads the available bytes into `room`, which must not be empty. Returns no bytes at the end of the
+    /// stream.
     pub(crate) fn poll_receive<'a>(
         &mut self,
         context: &mut Context<'_>,
@@ -76,7 +80,7 @@ impl<S: AsyncStream> Stream<S> {
         } else {
             io.poll(polls, Direction::Read, context, attempt)
         })?;
-        // SAFETY: so many bytes were read.
+        // SAFETY: the read has initialised the first `length` bytes.
         Poll::Ready(Ok(unsafe { slice::from_raw_parts(room.as_ptr().cast(), length) }))
     }
 }
@@ -84,12 +88,12 @@ impl<S: AsyncStream> Stream<S> {
 impl<S: AsyncStream> Drop for Stream<S> {
     fn drop(&mut self) {
         self.stream.io().stop_polls(&mut self.polls);
-        // SAFETY: not used again.
+        // SAFETY: the field is not used again: this is the drop of the whole.
         unsafe { ManuallyDrop::drop(&mut self.stream) };
     }
 }
 
-// Nothing in it is pinned.
+// No field is ever pinned.
 impl<S: AsyncStream> Unpin for Stream<S> {}
 
 impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
@@ -101,10 +105,10 @@ impl<S: AsyncStream> hyper::rt::Read for Stream<S> {
         if buf.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        // SAFETY: nothing is uninitialised that was not.
+        // SAFETY: `poll_receive` only writes to the buffer; it never makes initialised bytes uninitialised.
         let room = unsafe { buf.as_mut() };
         let length = ready!(self.poll_receive(context, room))?.len();
-        // SAFETY: so many bytes were read.
+        // SAFETY: the read has initialised `length` bytes.
         unsafe { buf.advance(length) };
         Poll::Ready(Ok(()))
     }
@@ -153,7 +157,8 @@ where
     }
 }
 
-/// What is not longer than this is written in one piece: the kernel takes that with less ado than a list of pieces.
+/// The largest size, in bytes, up to which a list of pieces is copied together and written as one: for so few
+/// bytes a plain send costs the kernel less than a vectored write.
 const SMALL: usize = 512;
 
 /// Copies the pieces into `room`, if they fit.

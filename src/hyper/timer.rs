@@ -1,4 +1,4 @@
-//! hyper's timer: gort's.
+//! Runs hyper's timeouts on gort's timers: an implementation of hyper's `Timer` trait.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::future::{self, Sleep};
 
-/// Timeouts for hyper.
+/// A timer for hyper, to be passed to the `timer` method of hyper's builders.
 ///
 /// ```
 /// use hyper::rt::Timer as _;
@@ -17,14 +17,15 @@ use crate::future::{self, Sleep};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer;
 
-/// hyper's trait is not for foreign types.
+/// A [`Sleep`] that implements hyper's `Sleep` trait. The wrapper keeps hyper's trait out of `Sleep`'s own
+/// API.
 struct Waiting(Sleep);
 
 impl Future for Waiting {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: pinned with the whole.
+        // SAFETY: the field is pinned whenever the wrapper is, and is never moved out of it.
         unsafe { self.map_unchecked_mut(|this| &mut this.0) }.poll(context)
     }
 }
@@ -46,7 +47,7 @@ impl hyper::rt::Timer for Timer {
 
     fn reset(&self, sleep: &mut Pin<Box<dyn hyper::rt::Sleep>>, deadline: Instant) {
         match sleep.as_mut().downcast_mut_pin::<Waiting>() {
-            // SAFETY: pinned with the whole.
+            // SAFETY: the field is pinned whenever the wrapper is, and is never moved out of it.
             Some(waiting) => unsafe { waiting.map_unchecked_mut(|this| &mut this.0) }.reset(deadline),
             None => *sleep = self.sleep_until(deadline),
         }

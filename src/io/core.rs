@@ -1,8 +1,8 @@
-//! A descriptor that the poller knows, around a std type.
+//! `Io<T>`: a std type (a socket, a pipe, ...) whose descriptor is registered with the netpoller.
 //!
-//! The inner `T` has O_NONBLOCK set, so its own methods are the attempts that `gate.rs` makes. What the user may see of
-//! blocking (timeouts, deadlines, set_nonblocking) happens there. A descriptor that the poller refuses blocks as
-//! the user left it.
+//! The inner `T` is set to O_NONBLOCK, so its own methods are the attempts that `gate.rs` makes. The blocking
+//! behaviour that the user sees (timeouts, deadlines, set_nonblocking) is implemented there. If the netpoller
+//! refuses the descriptor, it keeps the mode that the user gave it, and calls block their thread.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -21,36 +21,37 @@ pub(crate) struct Io<T: AsFd> {
     mode: Mode,
 }
 
-/// Whose business O_NONBLOCK is afterwards.
+/// What happens to O_NONBLOCK when the handle gives the descriptor up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Of the handle's user: its wish holds for what `into_inner` gives back. What is dropped keeps it: nobody sees that
-    /// descriptor again, and duplicates need it.
+    /// The handle's user decides: `into_inner` returns the descriptor in the mode that the user chose. A
+    /// dropped descriptor keeps O_NONBLOCK: nobody sees it again, and its duplicates need the flag.
     Users,
-    /// Others have the same open file, and it was blocking before.
+    /// Other code uses the same open file, and it was blocking before: the flag is cleared.
     WasBlocking,
-    /// As before; but it was never changed.
+    /// Other code uses the same open file, and gort never changed the flag: it stays as it is.
     Unchanged,
 }
 
-/// How a descriptor comes here.
+/// The mode in which a descriptor comes to [`Io::new`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// It was made with O_NONBLOCK, for us.
+    /// gort made it, with O_NONBLOCK.
     Nonblocking,
-    /// It was made blocking, for us.
+    /// gort made it, blocking.
     Blocking,
-    /// It is the user's, and its mode says whether the user wants to wait.
+    /// The user made it. Its mode says whether the user wants to wait.
     Somehow,
-    /// It may still be somebody else's, too, and says nothing by its mode. In the end it has the mode that it had.
+    /// Other code may use the same open file, so the mode says nothing about this user's wish. `Io` restores
+    /// the mode in the end.
     Lent {
-        /// It is not to be set to O_NONBLOCK.
+        /// The descriptor must not be set to O_NONBLOCK.
         as_it_is: bool,
     },
 }
 
 impl<T: AsFd> Io<T> {
-    /// Takes over a descriptor. Never fails: one that cannot be polled blocks its thread.
+    /// Takes over a descriptor. Never fails: calls on a descriptor that cannot be polled block their thread.
     pub(crate) fn new(inner: T, found: Found) -> Io<T> {
         let is_set = match found {
             Found::Nonblocking | Found::Lent { as_it_is: true } => true,
@@ -59,9 +60,10 @@ impl<T: AsFd> Io<T> {
                 fd::is_nonblocking(inner.as_fd()).unwrap_or(false)
             }
         };
+        boot::ensure();
         let registration = Registration::new(inner.as_fd()).ok().and_then(|registration| {
             if !is_set && fd::set_nonblocking(inner.as_fd(), true).is_err() {
-                registration.deregister(inner.as_fd());
+                registration.end(inner.as_fd());
                 return None;
             }
             Some(registration)
@@ -98,7 +100,7 @@ impl<T: AsFd> Io<T> {
         &self.inner
     }
 
-    /// The inner descriptor, in the mode that the user knows.
+    /// Returns the inner value, with its descriptor in the mode that the user expects (see [`Mode`]).
     pub(crate) fn into_inner(self) -> T {
         let mut this = ManuallyDrop::new(self);
         let unwanted = match this.mode {
@@ -107,7 +109,7 @@ impl<T: AsFd> Io<T> {
             Mode::Unchanged => false,
         };
         this.deregister(unwanted);
-        // SAFETY: neither is used again: `this` is not dropped.
+        // SAFETY: neither field is used again, because `this` is not dropped.
         unsafe {
             ManuallyDrop::drop(&mut this.gate);
             ManuallyDrop::take(&mut this.inner)
@@ -119,18 +121,18 @@ impl<T: AsFd> Io<T> {
         &self.gate
     }
 
-    /// Whether the poller knows it.
+    /// Whether the descriptor is registered with the netpoller.
     pub(crate) fn is_polled(&self) -> bool {
         self.gate.registration.is_some()
     }
 
-    /// Ends what `new` began, with O_NONBLOCK if it was not wanted.
+    /// Undoes `new`: deregisters the descriptor, and clears O_NONBLOCK if `nonblocking_is_unwanted`.
     fn deregister(&mut self, nonblocking_is_unwanted: bool) {
         let Some(registration) = self.gate.registration.take() else { return };
         if boot::is_forked() {
-            return; // the poller and the mode are the parent's, too
+            return; // the epoll instance and the open file are shared with the parent process
         }
-        registration.deregister(self.inner.as_fd());
+        registration.end(self.inner.as_fd());
         if nonblocking_is_unwanted {
             let _it_was_possible_before = fd::set_nonblocking(self.inner.as_fd(), false);
         }
@@ -141,7 +143,7 @@ impl<T: AsFd> Io<T> {
         self.gate.wants_would_block()
     }
 
-    /// The user's wish for `WouldBlock`, for all duplicates.
+    /// Sets whether the user wants `WouldBlock`, for all duplicates.
     pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         if !self.is_polled() {
             fd::set_nonblocking(self.inner.as_fd(), nonblocking)?;
@@ -170,7 +172,7 @@ impl<T: AsFd> Io<T> {
         self.gate.pause(direction, pause)
     }
 
-    /// Does `attempt` until it does not block.
+    /// Repeats `attempt` until it does not return `WouldBlock`; waits for readiness before each repetition.
     #[inline]
     pub(crate) fn run<R>(
         &self,
@@ -180,7 +182,7 @@ impl<T: AsFd> Io<T> {
         self.gate.run(direction, Patience::AsSet, || attempt(&self.inner))
     }
 
-    /// As [`run`](Io::run), for one that needs the inner value for itself.
+    /// Like [`run`](Io::run), for an attempt that needs a mutable reference to the inner value.
     #[inline]
     pub(crate) fn run_mut<R>(
         &mut self,
@@ -190,7 +192,8 @@ impl<T: AsFd> Io<T> {
         self.gate.run(direction, Patience::AsSet, || attempt(&mut self.inner))
     }
 
-    /// As [`run`](Io::run), to read some bytes of a stream of which nothing is known.
+    /// Like [`run`](Io::run), for reading bytes. Unlike [`read_stream`](Io::read_stream), it concludes
+    /// nothing from a short read.
     #[inline]
     pub(crate) fn read_some(
         &self,
@@ -210,7 +213,7 @@ impl<T: AsFd> Io<T> {
         self.gate.read_stream(wanted, || attempt(&self.inner))
     }
 
-    /// As [`run`](Io::run), with other patience than usual.
+    /// Like [`run`](Io::run), with the given [`Patience`].
     pub(crate) fn run_with<R>(
         &self,
         direction: Direction,
@@ -230,7 +233,7 @@ impl<T: AsFd> AsFd for Io<T> {
 impl<T: AsFd> Drop for Io<T> {
     fn drop(&mut self) {
         self.deregister(self.mode == Mode::WasBlocking);
-        // SAFETY: neither is used again.
+        // SAFETY: neither field is used again.
         unsafe {
             ManuallyDrop::drop(&mut self.inner);
             ManuallyDrop::drop(&mut self.gate);

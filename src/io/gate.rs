@@ -1,9 +1,9 @@
-//! Waiting at a descriptor: try the I/O, and wait only if it would block.
+//! The loop behind every I/O call: try the I/O, and wait for readiness only if it would block.
 //!
-//! Any number of goroutines and threads may use one descriptor at once, as with std. Those that have to wait in the same
-//! direction take turns: one of them waits in the poller, the others for their turn. The one that got what it waited
-//! for passes the turn on, and the next one tries for itself, so nobody is woken in vain by the dozen and no edge is
-//! forgotten: see netpoll/README.md.
+//! Any number of goroutines and threads may use one descriptor at once, as with std. Those that must wait in
+//! the same direction take turns: one of them waits in the netpoller, the others queue for the turn. The one
+//! whose attempt succeeds passes the turn on, and the next one makes its own attempt. So an edge does not
+//! wake a crowd in vain, and no edge is lost: see netpoll/README.md.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -11,21 +11,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::context::ambient;
 use crate::netpoll::{Direction, Observed, Registration};
+use crate::sched::boot;
+use crate::sched::park::clock;
+use crate::sched::park::limit;
 use crate::sync::{Mutex, MutexGuard};
 use crate::sys::fd;
-use crate::time::clock;
 use crate::timer::NEVER;
 
-/// What belongs to the open file: duplicates share it. Most have neither duplicates nor wishes, and so nothing of this
-/// (`OnceLock`): one allocation and one miss less.
+/// The user's settings for the open file, which duplicates of the descriptor share. Most descriptors have
+/// neither duplicates nor settings, so this is allocated only when needed (`OnceLock`), which saves an
+/// allocation and a cache miss.
 pub(super) type Shared = OnceLock<Arc<Wishes>>;
 
 pub(super) struct Wishes {
     /// The user wants errors of kind `WouldBlock` instead of waits.
     nonblocking: AtomicBool,
-    /// In nanoseconds; `NEVER` for none.
+    /// The longest wait of a call in each direction, in nanoseconds; `NEVER` for no limit.
     timeouts: [AtomicU64; 2],
 }
 
@@ -35,32 +37,37 @@ impl Wishes {
     }
 }
 
-/// How long to wait.
+/// How long a call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// As the user's timeout and mode say.
     AsSet,
-    /// Until this moment, whatever they say; the error is `TimedOut`.
+    /// Until this moment, regardless of the user's timeout and mode; then the error is `TimedOut`.
     Until(u64),
-    /// As `AsSet`, for what the kernel gives no edges for: tries again from time to time.
+    /// Like `AsSet`, for conditions of which the kernel gives no edge: tries again every [`NAP`].
     NoEdges,
 }
 
-/// The time between two attempts without edges, in nanoseconds.
+/// The time between two attempts where no edge tells when to try again, in nanoseconds.
 const NAP: u64 = 2_000_000;
 
-/// A wait that nobody can end early looks so often whether it should, in nanoseconds.
+/// The longest single wait on an unpolled descriptor, in nanoseconds. Nothing can end that wait early, so the
+/// caller checks for `close` and a new deadline this often.
 const NAP_UNPOLLED: u64 = 50_000_000;
 
+/// Waiting at one descriptor: its registration, turns, timeouts and deadlines.
 pub(super) struct Gate {
-    /// None: the descriptor cannot be polled (a regular file, say). It blocks its thread, in `gort::blocking`.
+    /// `None` if the descriptor cannot be polled (a regular file, say). Calls then block their thread, in
+    /// `gort::blocking`.
     pub(super) registration: Option<Registration>,
     fd: RawFd,
+    /// Set by `close`, if there is no registration.
     closed: AtomicBool,
+    /// For each direction, the right to wait in the netpoller.
     turns: [Mutex<()>; 2],
-    /// In nanoseconds of the monotonic clock; `NEVER` for none.
+    /// The deadline of each direction, in nanoseconds of the monotonic clock; `NEVER` for none.
     deadlines: [AtomicU64; 2],
-    /// The observation before a read that emptied the stream, or 0.
+    /// The poll word as observed before the last read that emptied the stream, or 0.
     pub(super) drained: AtomicUsize,
     shared: Shared,
 }
@@ -80,7 +87,7 @@ impl Gate {
         }
     }
 
-    /// For a duplicate.
+    /// The settings, to be shared with a duplicate.
     pub(super) fn share(&self) -> Shared {
         self.wishes().clone().into()
     }
@@ -95,20 +102,20 @@ impl Gate {
         self.shared.get().is_some_and(|wishes| wishes.nonblocking.load(Ordering::Relaxed))
     }
 
-    /// See [`wants_would_block`](Gate::wants_would_block).
+    /// Sets whether the user wants errors of kind `WouldBlock` instead of waits.
     pub(super) fn set_would_block(&self, wanted: bool) {
         if wanted || self.shared.get().is_some() {
             self.wishes().nonblocking.store(wanted, Ordering::Relaxed);
         }
     }
 
-    /// In nanoseconds; `NEVER` for none.
+    /// The longest wait of a call in that direction, in nanoseconds; `NEVER` for no limit.
     #[inline]
     fn timeout(&self, direction: Direction) -> u64 {
         self.shared.get().map_or(NEVER, |wishes| wishes.timeouts[direction as usize].load(Ordering::Relaxed))
     }
 
-    /// The longest wait of each later call in that direction.
+    /// Sets the longest wait of each later call in that direction.
     pub(super) fn set_timeout(&self, direction: Direction, timeout: Option<Duration>) {
         let nanos = timeout.map_or(NEVER, |t| u64::try_from(t.as_nanos()).unwrap_or(NEVER));
         if nanos != NEVER || self.shared.get().is_some() {
@@ -116,29 +123,31 @@ impl Gate {
         }
     }
 
-    /// The moment after which calls in that direction fail, those that wait already included.
+    /// Sets the moment after which calls in that direction fail, including calls that are already waiting.
     pub(super) fn set_deadline(&self, direction: Direction, deadline: Option<Instant>) {
         let nanos = deadline.map_or(NEVER, clock::nanos_at);
         self.deadlines[direction as usize].store(nanos, Ordering::Relaxed);
-        // After the store: either the waiter sees the new deadline, or this sees the waiter.
+        // The store comes first: either the waiter sees the new deadline, or `kick` sees the waiter.
         if let Some(registration) = &self.registration {
             registration.kick(direction);
         }
     }
 
-    /// Ends all waits with an error; later calls fail, too.
+    /// Ends all waits with an error; later calls fail with it too.
     pub(super) fn close(&self) {
         match &self.registration {
             Some(registration) => registration.close(),
-            // Seen at the next look (`run_blocking`).
+            // `run_blocking` sees it before its next attempt.
             None => self.closed.store(true, Ordering::Relaxed),
         }
     }
 
-    /// Reads up to `wanted` bytes from a stream that gives all it has, as [`run`](Gate::run). If the last read emptied the
-    /// stream, and nothing was heard of it since, this begins with the wait.
+    /// Like [`run`](Gate::run), for reading up to `wanted` bytes from a stream whose reads return all that is
+    /// there. If the last read emptied the stream and no edge has come since, this waits before the first
+    /// attempt.
     ///
-    /// Not for Unix sockets: a read from those ends where descriptors were sent along, or where another sender begins.
+    /// Not for Unix sockets: a read there also ends where descriptors were sent along, or where another
+    /// sender begins.
     #[inline]
     pub(super) fn read_stream(
         &self,
@@ -171,7 +180,7 @@ impl Gate {
         result
     }
 
-    /// Returns the turn, whose timeout goes on.
+    /// Waits for the next edge. Returns the turn, with which the caller goes on under the same timeout.
     #[inline(never)]
     fn wait_before_reading(
         &self,
@@ -179,14 +188,14 @@ impl Gate {
         observed: Observed,
     ) -> io::Result<Option<Waiting<'_>>> {
         if self.wants_would_block() {
-            return Ok(None); // what has come may not have been heard of yet
+            return Ok(None); // data may have come that no poll has reported yet: try to read
         }
         let waiting = self.take_turn(Direction::Read, Patience::AsSet)?;
         self.wait(registration, &waiting, observed)?;
         Ok(Some(waiting))
     }
 
-    /// Does `attempt` until it does not block.
+    /// Repeats `attempt` until it does not return `WouldBlock`; waits for readiness before each repetition.
     #[inline]
     pub(super) fn run<R>(
         &self,
@@ -200,7 +209,8 @@ impl Gate {
         }
     }
 
-    /// As [`run`](Gate::run), by one who may have its turn already.
+    /// Like [`run`](Gate::run), for a registered descriptor. `waiting` holds the turn, if the caller has it
+    /// already.
     #[inline]
     fn run_on<'a, R>(
         &'a self,
@@ -229,7 +239,8 @@ impl Gate {
         }
     }
 
-    /// As [`run`](Gate::run), for a descriptor that the poller does not know. It may be O_NONBLOCK all the same.
+    /// Like [`run`](Gate::run), for a descriptor that is not registered with the netpoller. It may be
+    /// O_NONBLOCK nevertheless.
     #[cold]
     pub(super) fn run_blocking<R>(
         &self,
@@ -253,7 +264,8 @@ impl Gate {
                 }
                 let left = self.deadline_of(&waiting)?.saturating_sub(clock::nanos()).min(waiting.nap);
                 if was_ready {
-                    // What epoll refuses because it is always ready may want to be waited for all the same (a file's lock).
+                    // `poll` says that the descriptor is ready, but the attempt would block: a regular file
+                    // is always ready, even if the attempt waits for a lock on it. Sleep instead of spinning.
                     std::thread::sleep(Duration::from_nanos(left.min(NAP)));
                 }
                 let nap = Duration::from_nanos(left.min(NAP_UNPOLLED));
@@ -262,7 +274,8 @@ impl Gate {
         })
     }
 
-    /// Waits without regard to readiness; only [`close`](Gate::close) and a deadline end it early, with an error.
+    /// Waits for `pause`, regardless of readiness. Only [`close`](Gate::close) and a deadline end the wait
+    /// early, with an error.
     pub(super) fn pause(&self, direction: Direction, pause: Duration) -> io::Result<()> {
         let Some(registration) = &self.registration else {
             crate::sleep(pause);
@@ -284,11 +297,12 @@ impl Gate {
                 return Ok(());
             }
             let unchanged = || moment.load(Ordering::Relaxed) == deadline;
+            boot::ensure(); // in a forked child no M polls, and this says so
             registration.wait(direction, observed, end.min(deadline), unchanged);
         }
     }
 
-    /// One whose timeout begins now, and who has not got its turn yet.
+    /// A call that begins to wait: its timeout starts now, and it does not have the turn yet.
     fn begin(&self, direction: Direction, patience: Patience) -> Waiting<'_> {
         let timeout = self.timeout(direction);
         let (deadline, insists) = match patience {
@@ -300,7 +314,8 @@ impl Gate {
         Waiting { direction, deadline, insists, nap, turn: None }
     }
 
-    /// The attempt would block: becomes the one that waits.
+    /// Gets the turn after an attempt that would block. Fails with `WouldBlock` if the user does not want to
+    /// wait.
     #[inline(never)]
     fn take_turn(&self, direction: Direction, patience: Patience) -> io::Result<Waiting<'_>> {
         let mut waiting = self.begin(direction, patience);
@@ -315,11 +330,11 @@ impl Gate {
         Ok(waiting)
     }
 
-    /// Somebody else has the turn.
+    /// Waits for the turn, which another call holds.
     #[cold]
     fn queue_for<'a>(&self, turn: &'a Mutex<()>, waiting: &mut Waiting<'a>) -> io::Result<()> {
-        // A socket's waits are not those that a context limits.
-        let _unlimited = ambient::suspend();
+        // `Context::limit` does not apply to waits for I/O.
+        let _unlimited = limit::suspend();
         while waiting.turn.is_none() {
             let until = self.deadline_of(waiting)?;
             waiting.turn = match until {
@@ -332,6 +347,7 @@ impl Gate {
         Ok(())
     }
 
+    /// Waits in the netpoller until an edge, a deadline, a changed deadline or `close`.
     #[inline(never)]
     fn wait(&self, registration: &Registration, waiting: &Waiting<'_>, observed: Observed) -> io::Result<()> {
         let direction = waiting.direction;
@@ -341,11 +357,12 @@ impl Gate {
         if waiting.nap != NEVER {
             deadline = deadline.min(clock::nanos() + waiting.nap);
         }
+        boot::ensure(); // in a forked child no M polls, and this says so
         registration.wait(direction, observed, deadline, || moment.load(Ordering::Relaxed) == seen);
         Ok(())
     }
 
-    /// When this wait has to end, or the error if it had to already.
+    /// The moment when this wait must end, or the error if that moment has passed.
     fn deadline_of(&self, waiting: &Waiting<'_>) -> io::Result<u64> {
         let moment = self.deadlines[waiting.direction as usize].load(Ordering::Relaxed);
         let deadline = waiting.deadline.min(moment);
@@ -356,15 +373,16 @@ impl Gate {
     }
 }
 
-/// One that has its turn to wait.
+/// A call that waits, or is about to.
 struct Waiting<'a> {
     direction: Direction,
-    /// The end of its timeout.
+    /// When its timeout ends, in nanoseconds of the monotonic clock.
     deadline: u64,
-    /// Waits even if the user wants `WouldBlock`; and the end of its time is `TimedOut`.
+    /// It waits even if the user wants `WouldBlock`, and fails with `TimedOut` when its time is over.
     insists: bool,
-    /// The longest time between two attempts.
+    /// The longest time between two attempts, in nanoseconds.
     nap: u64,
+    /// The right to wait in the netpoller, once it has that.
     turn: Option<MutexGuard<'a, ()>>,
 }
 
@@ -372,7 +390,7 @@ fn timed_out() -> io::Error {
     io::Error::new(ErrorKind::TimedOut, "the deadline has passed")
 }
 
-/// As the kernel says it, also for timeouts: that is what std's users on Linux know.
+/// The kernel's own error, EAGAIN. It is also the error of a timeout, as with std on Linux.
 fn would_block() -> io::Error {
     io::Error::from_raw_os_error(libc::EAGAIN)
 }

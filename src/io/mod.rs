@@ -1,4 +1,5 @@
-//! I/O on any descriptor that can be polled: see [`Pollable`]. Sockets are in [`net`](crate::net).
+//! I/O on any descriptor that epoll can wait for, without blocking a thread: see [`Pollable`]. Sockets are in
+//! [`net`](crate::net).
 
 pub(crate) mod core;
 mod gate;

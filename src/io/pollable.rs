@@ -1,4 +1,4 @@
-//! [`Pollable`].
+//! [`Pollable`]: goroutines wait for any pollable descriptor without blocking a thread.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, IsTerminal, Read, Write};
@@ -9,14 +9,16 @@ use super::core::{Found, Io};
 use crate::netpoll::Direction;
 use crate::sys::fd;
 
-/// Any descriptor, used without blocking a thread: a pipe, an eventfd, a signalfd, a terminal, a child's stdio, a
-/// device.
+/// Makes any descriptor usable without blocking a thread: a pipe, an eventfd, a signalfd, a terminal, a
+/// child's stdio, a device.
 ///
-/// The descriptor is set to O_NONBLOCK for as long as it is in here, and so are its duplicates, those in other processes
-/// included: of two `Pollable`s of the same open file, the one that was made first should be dropped last. One that
-/// is O_NONBLOCK already is waited for all the same, and stays as it is. Terminals are an exception, because standard output is often a duplicate of standard input: they keep
-/// their mode, and are asked whether they are ready before each call. What epoll cannot wait for (a regular file, a
-/// directory) is used inside [`gort::blocking`](crate::blocking).
+/// While the descriptor is in a `Pollable`, it is set to O_NONBLOCK, and so are its duplicates, including
+/// those in other processes. So if two `Pollable`s share an open file, drop them in reverse order of
+/// creation. A descriptor that is O_NONBLOCK already stays so, and goroutines wait for it just the same.
+///
+/// Two kinds are treated differently. A terminal keeps its mode, because standard output is often a duplicate
+/// of standard input; `Pollable` checks before each call whether the terminal is ready. A descriptor that
+/// epoll cannot wait for (a regular file, a directory) is used inside [`gort::blocking`](crate::blocking).
 ///
 /// ```
 /// use std::io::{Read, Write};
@@ -38,29 +40,29 @@ pub struct Pollable<T: AsFd> {
 }
 
 impl<T: AsFd> Pollable<T> {
-    /// Takes over a descriptor. One that cannot be polled is used all the same, by blocking calls.
+    /// Takes over a descriptor. One that cannot be polled works too, with blocking calls.
     pub fn new(inner: T) -> Pollable<T> {
         let terminal = inner.as_fd().is_terminal();
         Pollable { io: Io::new(inner, Found::Lent { as_it_is: terminal }), terminal }
     }
 
-    /// Whether waiting for it leaves the thread free. Not so for regular files.
+    /// Whether a goroutine that waits for this descriptor leaves its thread free. False for regular files.
     pub fn is_polled(&self) -> bool {
         self.io.is_polled()
     }
 
-    /// The inner value. Do not read or write through it: it may say `WouldBlock`.
+    /// The inner value. Do not read or write through it: that may fail with `WouldBlock`.
     pub fn get_ref(&self) -> &T {
         self.io.inner()
     }
 
-    /// The inner value, as it came.
+    /// Returns the inner value, with the descriptor in its original mode.
     pub fn into_inner(self) -> T {
         self.io.into_inner()
     }
 
-    /// Calls `attempt`, which reads, until it does not say [`WouldBlock`](ErrorKind::WouldBlock); waits for readiness
-    /// before each repetition.
+    /// Calls `attempt`, which reads, until it does not return [`WouldBlock`](ErrorKind::WouldBlock). Waits
+    /// for readiness before each repetition.
     pub fn read_with<R>(&self, mut attempt: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         self.io.run(Direction::Read, |inner| {
             self.ask(inner, Direction::Read)?;
@@ -68,7 +70,7 @@ impl<T: AsFd> Pollable<T> {
         })
     }
 
-    /// As [`read_with`](Pollable::read_with), for writing.
+    /// Like [`read_with`](Pollable::read_with), for writing.
     pub fn write_with<R>(&self, mut attempt: impl FnMut(&T) -> io::Result<R>) -> io::Result<R> {
         self.io.run(Direction::Write, |inner| {
             self.ask(inner, Direction::Write)?;
@@ -76,18 +78,19 @@ impl<T: AsFd> Pollable<T> {
         })
     }
 
-    /// The moment after which reads fail with [`TimedOut`](ErrorKind::TimedOut), also those that wait already.
+    /// Sets the moment after which reads fail with [`TimedOut`](ErrorKind::TimedOut), including reads that
+    /// are already waiting.
     pub fn set_read_deadline(&self, deadline: Option<Instant>) {
         self.io.set_deadline(Direction::Read, deadline);
     }
 
-    /// As [`set_read_deadline`](Pollable::set_read_deadline), for writes.
+    /// Like [`set_read_deadline`](Pollable::set_read_deadline), for writes.
     pub fn set_write_deadline(&self, deadline: Option<Instant>) {
         self.io.set_deadline(Direction::Write, deadline);
     }
 
-    /// Makes every wait, now and later, fail with [`ConnectionAborted`](ErrorKind::ConnectionAborted). The descriptor
-    /// itself is closed when this value is dropped.
+    /// Makes every current and later wait fail with [`ConnectionAborted`](ErrorKind::ConnectionAborted). The
+    /// descriptor itself is closed when this value is dropped.
     pub fn close(&self) {
         self.io.close();
     }
@@ -109,7 +112,7 @@ impl<T: AsFd> Pollable<T> {
     }
 }
 
-/// The stand-in for O_NONBLOCK at terminals.
+/// Stands in for O_NONBLOCK on terminals: fails with `WouldBlock` if the terminal is not ready.
 fn ask(terminal: bool, fd: BorrowedFd<'_>, direction: Direction) -> io::Result<()> {
     if terminal && !fd::is_ready(fd, direction == Direction::Write) {
         return Err(ErrorKind::WouldBlock.into());

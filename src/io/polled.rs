@@ -1,8 +1,9 @@
-//! Futures at a descriptor: the same attempts as in `gate.rs`, but a poll that would block registers a Waiter and returns.
+//! I/O for futures: makes the same attempts as `gate.rs`, but if one would block, it registers a Waiter and
+//! returns `Pending`.
 //!
-//! A [`Polls`] belongs to one who has the handle for itself, so it needs no turns: in each direction, the word holds its
-//! registration or none. A registration stays until an edge takes it, whatever is polled meanwhile, and is taken back
-//! before the handle is used in any other way.
+//! The owner of a [`Polls`] has the handle to itself, so it needs no turns: in each direction, the poll word
+//! holds this owner's Waiter or none. The Waiter stays in the word until an edge takes it, even if the future
+//! is polled meanwhile. `stop_polls` takes it back before the handle is used in any other way.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -11,15 +12,15 @@ use std::task::{Context, Poll};
 
 use super::core::Io;
 use super::gate::{Gate, Patience, closed};
-use crate::future::poller::Polled;
+use crate::goroutine::waker::Polled;
 use crate::netpoll::{Direction, Registration};
 
-/// What a future waits for at a descriptor.
+/// The Waiters of a future at a descriptor, one for each direction.
 #[derive(Default)]
 pub(crate) struct Polls([Option<Polled>; 2]);
 
 impl<T: AsFd> Io<T> {
-    /// As [`run`](Io::run), for a future.
+    /// Like [`run`](Io::run), for a future.
     pub(crate) fn poll<R>(
         &self,
         polls: &mut Polls,
@@ -30,7 +31,7 @@ impl<T: AsFd> Io<T> {
         self.gate().poll(polls, direction, context, false, || attempt(self.inner()))
     }
 
-    /// As [`read_stream`](Io::read_stream), for a future. `wanted` is not 0.
+    /// Like [`read_stream`](Io::read_stream), for a future. `wanted` is not 0.
     pub(crate) fn poll_read_stream(
         &self,
         polls: &mut Polls,
@@ -53,7 +54,7 @@ impl<T: AsFd> Io<T> {
         result
     }
 
-    /// Ends the waits of a future.
+    /// Takes a future's Waiters back from the descriptor.
     pub(crate) fn stop_polls(&self, polls: &mut Polls) {
         if let Some(registration) = &self.gate().registration {
             for direction in [Direction::Read, Direction::Write] {
@@ -67,7 +68,7 @@ fn take_back(registration: &Registration, direction: Direction, place: &mut Opti
     if let Some(polled) = place.take()
         && registration.cancel(direction, polled.waiter())
     {
-        // SAFETY: it is out of the word, and nobody took it.
+        // SAFETY: `cancel` took the Waiter out of the word, so nobody else has it.
         unsafe { polled.retract() };
     }
 }
@@ -91,7 +92,7 @@ impl Gate {
                 *place = None;
                 return Poll::Ready(Err(closed()));
             }
-            // If the last read emptied the stream, and nothing was heard of it since, it need not be tried.
+            // If the last read emptied the stream and no edge has come since, an attempt would be in vain.
             let empty = stream
                 && observed.is_plain_edge()
                 && observed.to_word() == self.drained.load(Ordering::Relaxed);
@@ -110,7 +111,7 @@ impl Gate {
                     take_back(registration, direction, place);
                     continue;
                 }
-                // An edge took it.
+                // An edge took the Waiter out of the word.
                 _ => *place = None,
             }
             let polled = Polled::new(context.waker());
@@ -118,7 +119,7 @@ impl Gate {
                 *place = Some(polled);
                 return Poll::Pending;
             }
-            // SAFETY: it was not published.
+            // SAFETY: the Waiter was not published.
             unsafe { polled.retract() };
         }
     }

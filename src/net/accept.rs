@@ -1,4 +1,4 @@
-//! Accepting, for both kinds of listeners.
+//! Accepts connections, for TCP and Unix listeners.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,11 +10,14 @@ use socket2::{SockAddr, SockRef};
 use crate::io::core::Io;
 use crate::netpoll::Direction;
 
+/// The first pause when resources run out. Each further pause is twice as long as the one before it.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The next connection, non-blocking. While the process (or the machine) is out of descriptors or memory, it tries again
-/// after growing pauses, unless the user does not want to wait: the connection stays in the kernel's queue.
+/// Accepts the next connection; its socket is non-blocking. While the process (or the machine) is out of
+/// descriptors or memory, the connection stays in the kernel's queue, and this tries again after growing
+/// pauses. If the user does not want to wait, it fails instead.
 pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -24,7 +27,7 @@ pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
         match accepted {
             Ok((socket, address)) => return Ok((socket.into(), address)),
             Err(error) => match error.raw_os_error() {
-                // The client gave up while it was in the queue.
+                // The client gave up while its connection was in the queue.
                 Some(libc::ECONNABORTED) => {}
                 Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)
                     if !io.wants_would_block() =>
@@ -38,7 +41,7 @@ pub(super) fn accept<T: AsFd>(io: &Io<T>) -> io::Result<(OwnedFd, SockAddr)> {
     }
 }
 
-/// The address of a Unix socket; those without a name have none that the kernel would tell.
+/// Converts the address of a Unix socket. A socket without a name gets the unnamed address.
 pub(super) fn unix_address(address: &SockAddr) -> io::Result<SocketAddr> {
     match address.as_unix() {
         Some(address) => Ok(address),

@@ -1,4 +1,4 @@
-//! [`Builder`].
+//! [`Builder`]: socket options that must be set before a socket is bound.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -35,40 +35,42 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// `SO_REUSEADDR` for listeners, and the longest backlog that the kernel allows (`net.core.somaxconn`).
+    /// The default options: `SO_REUSEADDR` for listeners, and the longest backlog that the kernel allows
+    /// (`net.core.somaxconn`).
     pub fn new() -> Builder {
         Builder { reuse_address: true, reuse_port: false, only_v6: None, backlog: i32::MAX }
     }
 
-    /// Whether a listener may use a port on which old connections still linger (`SO_REUSEADDR`).
+    /// Sets whether a listener may use a port on which old connections still linger (`SO_REUSEADDR`).
     #[must_use]
     pub fn reuse_address(mut self, reuse: bool) -> Builder {
         self.reuse_address = reuse;
         self
     }
 
-    /// Whether several sockets may be bound to one address, each with a queue of its own (`SO_REUSEPORT`).
+    /// Sets whether several sockets may be bound to one address, each with its own queue (`SO_REUSEPORT`).
     #[must_use]
     pub fn reuse_port(mut self, reuse: bool) -> Builder {
         self.reuse_port = reuse;
         self
     }
 
-    /// Whether an IPv6 socket refuses IPv4; else the system's default (`net.ipv6.bindv6only`) decides.
+    /// Sets whether an IPv6 socket refuses IPv4. Without this, the system's default (`net.ipv6.bindv6only`)
+    /// applies.
     #[must_use]
     pub fn only_v6(mut self, only: bool) -> Builder {
         self.only_v6 = Some(only);
         self
     }
 
-    /// How many connections wait in the kernel until they are accepted.
+    /// Sets how many connections the kernel queues until they are accepted.
     #[must_use]
     pub fn backlog(mut self, backlog: u32) -> Builder {
         self.backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         self
     }
 
-    /// Listens for TCP connections at the first address that can be had.
+    /// Listens for TCP connections at the first of the addresses that can be bound.
     pub fn bind<A: ToSocketAddrs>(&self, address: A) -> io::Result<TcpListener> {
         resolve::each_address(address, |address| {
             let socket = self.socket(address, Type::STREAM, Protocol::TCP)?;
@@ -79,7 +81,7 @@ impl Builder {
         })
     }
 
-    /// A UDP socket at the first address that can be had.
+    /// Makes a UDP socket at the first of the addresses that can be bound.
     pub fn bind_udp<A: ToSocketAddrs>(&self, address: A) -> io::Result<UdpSocket> {
         resolve::each_address(address, |address| {
             let socket = self.socket(address, Type::DGRAM, Protocol::UDP)?;

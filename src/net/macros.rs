@@ -1,6 +1,7 @@
-//! What the socket types share, written once.
+//! Macros for the methods and trait implementations that the socket types share.
 
-/// Conversions from and to descriptors and std's types, and `Debug` as std prints it.
+/// Conversions from and to descriptors and std's types, std's `Debug` output, and the methods of every
+/// socket.
 macro_rules! descriptor_traits {
     ($type:ident, $std:ty) => {
         impl AsFd for $type {
@@ -28,15 +29,17 @@ macro_rules! descriptor_traits {
             }
         }
 
-        /// The descriptor is set to O_NONBLOCK, and so are its duplicates. Timeouts and mode stay what they were.
+        /// Sets the descriptor to O_NONBLOCK, and with it its duplicates. To the user, timeouts and mode stay
+        /// as they were.
         impl From<$std> for $type {
             fn from(socket: $std) -> $type {
                 $type::adopt(socket)
             }
         }
 
-        /// In the mode that `set_nonblocking` chose, with the same timeouts. The mode belongs to all clones: if it is to
-        /// block, those that are left block their threads from then on, and deadlines and `close` no longer end that.
+        /// The std socket has the mode that `set_nonblocking` chose, and the same timeouts. All clones share
+        /// the mode: if it is blocking, calls on the remaining clones block their threads from then on, and
+        /// deadlines and `close` no longer end such calls.
         impl From<$type> for $std {
             fn from(socket: $type) -> $std {
                 socket.io.into_inner()
@@ -62,20 +65,21 @@ macro_rules! descriptor_traits {
         }
 
         impl $type {
-            /// Another handle to the same socket, with a descriptor of its own. As with std, dropping one handle leaves the
-            /// other as it is: whoever waits there goes on waiting.
+            /// Makes another handle to the same socket, with its own descriptor. As with std, dropping one
+            /// handle does not affect the other: calls that wait there keep waiting.
             pub fn try_clone(&self) -> io::Result<$type> {
                 Ok($type { io: self.io.duplicate(self.io.inner().try_clone()?)? })
             }
 
-            /// Whether calls that would have to wait fail with `WouldBlock` instead; for all clones. (The descriptor itself
-            /// is O_NONBLOCK in any case: goroutines wait in the poller.)
+            /// Sets whether calls that would have to wait fail with `WouldBlock` instead, for all clones.
+            /// (The descriptor itself is O_NONBLOCK in any case, because goroutines wait in the netpoller.)
             pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
                 self.io.set_nonblocking(nonblocking)
             }
 
-            /// Ends every call that waits on this handle, and every later one, with an error of kind
-            /// `ConnectionAborted`. The descriptor is closed when the handle is dropped; clones are not affected.
+            /// Makes every call that waits on this handle, and every later call, fail with
+            /// `ConnectionAborted`. The descriptor is closed when the handle is dropped. Clones are not
+            /// affected.
             pub fn close(&self) {
                 self.io.close();
             }
@@ -83,7 +87,7 @@ macro_rules! descriptor_traits {
     };
 }
 
-/// Methods that only ask the kernel something.
+/// Methods that call std's method of the same name, because they never wait.
 macro_rules! delegate {
     ($($(#[$meta:meta])* fn $name:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty;)*) => {
         $(
@@ -100,28 +104,28 @@ macro_rules! timeouts {
     ($type:ident, $std:ty) => {
         impl $type {
             delegate! {
-                /// The longest time that a read waits; `None` for ever.
+                /// The longest time that a read waits; `None` if it may wait forever.
                 fn read_timeout(&self) -> Option<Duration>;
-                /// The longest time that a write waits; `None` for ever.
+                /// The longest time that a write waits; `None` if it may wait forever.
                 fn write_timeout(&self) -> Option<Duration>;
             }
 
-            /// Sets the longest time that each later read waits, on all clones. A read that waits longer fails with
-            /// `WouldBlock`, as std's does on Linux. A time of zero is an error.
+            /// Sets the longest time that each later read waits, on all clones. A read whose time is over
+            /// fails with `WouldBlock`, as with std on Linux. A time of zero is an error.
             pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
                 self.io.inner().set_read_timeout(timeout)?;
                 self.io.set_timeout(Direction::Read, timeout);
                 Ok(())
             }
 
-            /// As [`set_read_timeout`](Self::set_read_timeout), for writes.
+            /// Like [`set_read_timeout`](Self::set_read_timeout), for writes.
             pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
                 self.io.inner().set_write_timeout(timeout)?;
                 self.io.set_timeout(Direction::Write, timeout);
                 Ok(())
             }
 
-            /// Takes over a socket with its timeouts.
+            /// Takes over a std socket with its timeouts.
             fn adopt(socket: $std) -> $type {
                 let io = Io::new(socket, Found::Somehow);
                 io.set_timeout(Direction::Read, io.inner().read_timeout().unwrap_or(None));
@@ -131,18 +135,18 @@ macro_rules! timeouts {
         }
 
         impl $type {
-            /// Sets the moment after which reads on this handle fail with `TimedOut`: later ones, and, other than with a
-            /// timeout, those that wait already.
+            /// Sets the moment after which reads on this handle fail with `TimedOut`. Unlike a timeout, it
+            /// also applies to reads that are already waiting.
             pub fn set_read_deadline(&self, deadline: Option<Instant>) {
                 self.io.set_deadline(Direction::Read, deadline);
             }
 
-            /// As [`set_read_deadline`](Self::set_read_deadline), for writes.
+            /// Like [`set_read_deadline`](Self::set_read_deadline), for writes.
             pub fn set_write_deadline(&self, deadline: Option<Instant>) {
                 self.io.set_deadline(Direction::Write, deadline);
             }
 
-            /// Both deadlines.
+            /// Sets both the read and the write deadline.
             pub fn set_deadline(&self, deadline: Option<Instant>) {
                 self.set_read_deadline(deadline);
                 self.set_write_deadline(deadline);
@@ -151,7 +155,7 @@ macro_rules! timeouts {
     };
 }
 
-/// `Read` and `Write`, for the type and for references to it. `$read` is the method of `Io` that reads.
+/// `Read` and `Write`, for the type and for references to it. `$read` is the method of `Io` to read with.
 macro_rules! stream_traits {
     ($type:ident, $read:ident) => {
         impl Read for &$type {

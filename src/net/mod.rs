@@ -1,14 +1,15 @@
-//! Sockets with std's names, signatures and meanings, on which goroutines wait without blocking a thread.
+//! Sockets with std's names, signatures and semantics, on which goroutines wait without blocking a thread.
 //!
-//! Replace `std::net` (and `std::os::unix::net`) by `gort::net`, and what was written for threads works in goroutines, a
-//! million of them. Plain threads can use the same sockets. What std does not have:
+//! Replace `std::net` (and `std::os::unix::net`) by `gort::net`, and code that was written for threads works
+//! in goroutines, even in a million of them. Plain threads can use the same sockets. What std does not have:
 //!
-//! - deadlines, as in Go: `set_read_deadline` and its kin also end calls that wait already;
-//! - `close(&self)`, which ends the calls of others on a shared handle;
+//! - deadlines, as in Go: `set_read_deadline` and the like also end calls that are already waiting;
+//! - `close(&self)`, which ends the calls that other goroutines make on a shared handle;
 //! - [`Builder`], for `SO_REUSEPORT` and the backlog;
-//! - `accept` waits when the process has no descriptors left, and goes on when there are some again.
+//! - an `accept` that waits while the process has no descriptors left, instead of failing.
 //!
-//! Several goroutines may read, write or accept on one socket at once. A datagram or a connection goes to one of them.
+//! Several goroutines may read, write or accept on one socket at once. Each datagram or connection goes to
+//! one of them.
 //!
 //! ```
 //! use std::io::{Read, Write};

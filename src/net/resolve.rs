@@ -1,9 +1,9 @@
-//! Names to addresses. The resolver of libc blocks its thread.
+//! Resolves names to addresses. libc's resolver blocks its thread, so it runs inside `gort::blocking`.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Calls `f` with each address of `addresses` until it succeeds; else the last error is the result.
+/// Calls `f` with each address of `addresses` until it succeeds. Returns the last error if it never does.
 pub(super) fn each_address<T>(
     addresses: impl ToSocketAddrs,
     mut f: impl FnMut(&SocketAddr) -> io::Result<T>,

@@ -1,4 +1,4 @@
-//! [`TcpListener`].
+//! [`TcpListener`]: accepts TCP connections in goroutines.
 
 use std::fmt;
 use std::io;
@@ -30,8 +30,8 @@ pub struct TcpListener {
 }
 
 impl TcpListener {
-    /// Listens at the first address that can be had, with `SO_REUSEADDR` and the longest backlog that the kernel
-    /// allows. See [`Builder`] for other options.
+    /// Listens at the first of the addresses that can be bound, with `SO_REUSEADDR` and the longest backlog
+    /// that the kernel allows. See [`Builder`] for other options.
     pub fn bind<A: ToSocketAddrs>(address: A) -> io::Result<TcpListener> {
         Builder::new().bind(address)
     }
@@ -45,20 +45,21 @@ impl TcpListener {
         }
     }
 
-    /// The connections, one after the other, without end.
+    /// An endless iterator over the connections: each step waits for the next one.
     pub fn incoming(&self) -> Incoming<'_> {
         Incoming { listener: self }
     }
 
-    /// Sets the moment after which `accept` on this handle fails with `TimedOut`, also those that wait already.
+    /// Sets the moment after which `accept` on this handle fails with `TimedOut`, including calls that are
+    /// already waiting.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         self.io.set_deadline(Direction::Read, deadline);
     }
 
     delegate! {
-        /// Where it listens.
+        /// The address at which it listens.
         fn local_addr(&self) -> SocketAddr;
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
         /// The time to live of its packets.
         fn ttl(&self) -> u32;

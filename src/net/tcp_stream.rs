@@ -1,4 +1,4 @@
-//! [`TcpStream`].
+//! [`TcpStream`]: a TCP connection for goroutines.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use super::resolve;
 use crate::io::core::{Found, Io, Patience};
 use crate::netpoll::Direction;
-use crate::time::clock;
+use crate::sched::park::clock;
 use crate::timer::NEVER;
 
 /// A TCP connection: [`std::net::TcpStream`] for goroutines.
@@ -42,7 +42,8 @@ impl TcpStream {
         resolve::each_address(address, |address| TcpStream::connect_until(address, NEVER))
     }
 
-    /// Connects to `address`, or fails with `TimedOut`. A time of zero is an error.
+    /// Connects to `address`; fails with `TimedOut` if that takes longer than `timeout`. A time of zero is an
+    /// error.
     pub fn connect_timeout(address: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         if timeout.is_zero() {
             return Err(io::Error::new(ErrorKind::InvalidInput, "a timeout of zero would never succeed"));
@@ -56,7 +57,7 @@ impl TcpStream {
         let socket = Socket::new(Domain::for_address(*address), kind, Some(Protocol::TCP))?;
         match socket.connect(&(*address).into()) {
             Ok(()) => return Ok(TcpStream::fresh(socket.into())),
-            // After a signal the kernel goes on connecting, too.
+            // After a signal (EINTR) the kernel also goes on connecting.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => {}
             Err(error) => return Err(error),
         }
@@ -73,12 +74,12 @@ impl TcpStream {
         Ok(stream)
     }
 
-    /// A new non-blocking socket.
+    /// A stream around a new non-blocking socket.
     pub(super) fn fresh(socket: OwnedFd) -> TcpStream {
         TcpStream { io: Io::new(socket.into(), Found::Nonblocking) }
     }
 
-    /// As `read`, but leaves the bytes where they are.
+    /// Like `read`, but leaves the bytes in the socket.
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.run(Direction::Read, |inner| inner.peek(buf))
     }
@@ -88,7 +89,7 @@ impl TcpStream {
         fn peer_addr(&self) -> SocketAddr;
         /// The address of this side.
         fn local_addr(&self) -> SocketAddr;
-        /// Ends reading, writing or both, on all clones; whoever waits for that is woken.
+        /// Ends reading, writing or both, on all clones. Calls that wait for that return.
         fn shutdown(&self, how: Shutdown) -> ();
         /// Whether small packets are sent at once (`TCP_NODELAY`).
         fn nodelay(&self) -> bool;
@@ -98,16 +99,17 @@ impl TcpStream {
         fn ttl(&self) -> u32;
         /// Sets the time to live of its packets.
         fn set_ttl(&self, ttl: u32) -> ();
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
     }
 
-    /// How long a close may take to deliver what is still unsent (`SO_LINGER`).
+    /// How long closing the socket may take to deliver what is still unsent (`SO_LINGER`).
     pub fn linger(&self) -> io::Result<Option<Duration>> {
         SockRef::from(self.io.inner()).linger()
     }
 
-    /// Sets `SO_LINGER`. With a time of zero a close resets the connection. With a longer time it blocks its thread.
+    /// Sets `SO_LINGER`. With a time of zero, closing the socket resets the connection. With a longer time,
+    /// closing it blocks its thread.
     pub fn set_linger(&self, linger: Option<Duration>) -> io::Result<()> {
         SockRef::from(self.io.inner()).set_linger(linger)
     }

@@ -1,4 +1,4 @@
-//! [`UdpSocket`].
+//! [`UdpSocket`]: a UDP socket for goroutines.
 
 use std::fmt;
 use std::io;
@@ -29,22 +29,22 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket at the first address that can be had.
+    /// Makes a socket at the first of the addresses that can be bound.
     pub fn bind<A: ToSocketAddrs>(address: A) -> io::Result<UdpSocket> {
         Builder::new().bind_udp(address)
     }
 
-    /// Sets the address to send to and to receive from, and no other.
+    /// Sets the only address to send to and to receive from.
     pub fn connect<A: ToSocketAddrs>(&self, address: A) -> io::Result<()> {
         resolve::each_address(address, |address| self.io.inner().connect(address))
     }
 
-    /// Waits for a datagram. What does not fit into `buf` is lost.
+    /// Waits for a datagram. The part that does not fit into `buf` is lost.
     pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.io.run(Direction::Read, |inner| inner.recv_from(buf))
     }
 
-    /// As [`recv_from`](UdpSocket::recv_from), but leaves the datagram where it is.
+    /// Like [`recv_from`](UdpSocket::recv_from), but leaves the datagram in the socket.
     pub fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.io.run(Direction::Read, |inner| inner.peek_from(buf))
     }
@@ -62,12 +62,12 @@ impl UdpSocket {
         }
     }
 
-    /// Waits for a datagram of the address that the socket is connected to.
+    /// Waits for a datagram from the address that the socket is connected to.
     pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.run(Direction::Read, |inner| inner.recv(buf))
     }
 
-    /// As [`recv`](UdpSocket::recv), but leaves the datagram where it is.
+    /// Like [`recv`](UdpSocket::recv), but leaves the datagram in the socket.
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.run(Direction::Read, |inner| inner.peek(buf))
     }
@@ -86,7 +86,7 @@ impl UdpSocket {
         fn broadcast(&self) -> bool;
         /// Sets `SO_BROADCAST`.
         fn set_broadcast(&self, broadcast: bool) -> ();
-        /// Whether it hears its own multicasts (`IP_MULTICAST_LOOP`).
+        /// Whether it receives its own multicasts (`IP_MULTICAST_LOOP`).
         fn multicast_loop_v4(&self) -> bool;
         /// Sets `IP_MULTICAST_LOOP`.
         fn set_multicast_loop_v4(&self, multicast_loop: bool) -> ();
@@ -94,7 +94,7 @@ impl UdpSocket {
         fn multicast_ttl_v4(&self) -> u32;
         /// Sets `IP_MULTICAST_TTL`.
         fn set_multicast_ttl_v4(&self, ttl: u32) -> ();
-        /// Whether it hears its own multicasts (`IPV6_MULTICAST_LOOP`).
+        /// Whether it receives its own multicasts (`IPV6_MULTICAST_LOOP`).
         fn multicast_loop_v6(&self) -> bool;
         /// Sets `IPV6_MULTICAST_LOOP`.
         fn set_multicast_loop_v6(&self, multicast_loop: bool) -> ();
@@ -110,7 +110,7 @@ impl UdpSocket {
         fn leave_multicast_v4(&self, group: &Ipv4Addr, interface: &Ipv4Addr) -> ();
         /// Leaves a multicast group.
         fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> ();
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
     }
 }

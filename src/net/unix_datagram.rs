@@ -1,4 +1,4 @@
-//! [`UnixDatagram`].
+//! [`UnixDatagram`]: a Unix datagram socket for goroutines.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use super::accept;
 use crate::io::core::{Found, Io, Patience};
 use crate::netpoll::Direction;
 
-/// Datagrams between processes of one machine: [`std::os::unix::net::UnixDatagram`] for goroutines.
+/// A datagram socket between processes of one machine: [`std::os::unix::net::UnixDatagram`] for goroutines.
 ///
 /// ```
 /// gort::run(|| {
@@ -32,22 +32,22 @@ pub struct UnixDatagram {
 }
 
 impl UnixDatagram {
-    /// A socket at `path`, which must not exist.
+    /// Makes a socket at `path`, which must not exist yet.
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixDatagram> {
         net::UnixDatagram::bind(path).map(UnixDatagram::blocking)
     }
 
-    /// As [`bind`](UnixDatagram::bind), at an address that may be abstract.
+    /// Like [`bind`](UnixDatagram::bind), at an address that may be abstract.
     pub fn bind_addr(address: &SocketAddr) -> io::Result<UnixDatagram> {
         net::UnixDatagram::bind_addr(address).map(UnixDatagram::blocking)
     }
 
-    /// A socket without an address.
+    /// Makes a socket without an address.
     pub fn unbound() -> io::Result<UnixDatagram> {
         net::UnixDatagram::unbound().map(UnixDatagram::blocking)
     }
 
-    /// Two sockets that are connected to each other.
+    /// Makes two sockets that are connected to each other.
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
         let (a, b) = net::UnixDatagram::pair()?;
         Ok((UnixDatagram::blocking(a), UnixDatagram::blocking(b)))
@@ -62,24 +62,24 @@ impl UnixDatagram {
         self.io.inner().connect(path)
     }
 
-    /// Waits for a datagram. What does not fit into `buf` is lost.
+    /// Waits for a datagram. The part that does not fit into `buf` is lost.
     pub fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
         self.io.run(Direction::Read, |inner| inner.recv_from(buf))
     }
 
-    /// As [`recv_from`](UnixDatagram::recv_from), without the address.
+    /// Like [`recv_from`](UnixDatagram::recv_from), without the address.
     pub fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.io.run(Direction::Read, |inner| inner.recv(buf))
     }
 
-    /// As [`recv`](UnixDatagram::recv), but leaves the datagram where it is.
+    /// Like [`recv`](UnixDatagram::recv), but leaves the datagram in the socket.
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
         self.peek_from(buf).map(|(length, _)| length)
     }
 
-    /// As [`recv_from`](UnixDatagram::recv_from), but leaves the datagram where it is.
+    /// Like [`recv_from`](UnixDatagram::recv_from), but leaves the datagram in the socket.
     pub fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        // SAFETY: the same bytes; the call below only writes initialised ones into them.
+        // SAFETY: the slice covers the same bytes, and the call below writes only initialised ones into them.
         let buf = unsafe { &mut *(std::ptr::from_mut(buf) as *mut [MaybeUninit<u8>]) };
         let (length, from) = self.io.run(Direction::Read, |inner| SockRef::from(inner).peek_from(buf))?;
         Ok((length, accept::unix_address(&from)?))
@@ -90,9 +90,10 @@ impl UnixDatagram {
         self.send_to_addr(buf, &SocketAddr::from_pathname(path)?)
     }
 
-    /// As [`send_to`](UnixDatagram::send_to), to an address that may be abstract.
+    /// Like [`send_to`](UnixDatagram::send_to), to an address that may be abstract.
     pub fn send_to_addr(&self, buf: &[u8], address: &SocketAddr) -> io::Result<usize> {
-        // A full queue of somebody it is not connected to: no edge will tell when there is room.
+        // The queue of a socket that this one is not connected to may be full. No edge tells when it has room
+        // again.
         self.io.run_with(Direction::Write, Patience::NoEdges, |inner| inner.send_to_addr(buf, address))
     }
 
@@ -108,9 +109,9 @@ impl UnixDatagram {
         fn local_addr(&self) -> SocketAddr;
         /// The address it is connected to.
         fn peer_addr(&self) -> SocketAddr;
-        /// Ends reading, writing or both, on all clones; whoever waits for that is woken.
+        /// Ends reading, writing or both, on all clones. Calls that wait for that return.
         fn shutdown(&self, how: Shutdown) -> ();
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
     }
 }

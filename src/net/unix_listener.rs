@@ -1,4 +1,4 @@
-//! [`UnixListener`].
+//! [`UnixListener`]: accepts Unix socket connections in goroutines.
 
 use std::fmt;
 use std::io;
@@ -34,12 +34,12 @@ pub struct UnixListener {
 }
 
 impl UnixListener {
-    /// Listens at `path`, which must not exist.
+    /// Listens at `path`, which must not exist yet.
     pub fn bind<P: AsRef<Path>>(path: P) -> io::Result<UnixListener> {
         UnixListener::bind_addr(&SocketAddr::from_pathname(path)?)
     }
 
-    /// As [`bind`](UnixListener::bind), at an address that may be abstract.
+    /// Like [`bind`](UnixListener::bind), at an address that may be abstract.
     pub fn bind_addr(address: &SocketAddr) -> io::Result<UnixListener> {
         let socket = net::UnixListener::bind_addr(address)?;
         Ok(UnixListener { io: Io::new(socket, Found::Blocking) })
@@ -51,20 +51,21 @@ impl UnixListener {
         Ok((UnixStream::fresh(socket), accept::unix_address(&address)?))
     }
 
-    /// The connections, one after the other, without end.
+    /// An endless iterator over the connections: each step waits for the next one.
     pub fn incoming(&self) -> UnixIncoming<'_> {
         UnixIncoming { listener: self }
     }
 
-    /// Sets the moment after which `accept` on this handle fails with `TimedOut`, also those that wait already.
+    /// Sets the moment after which `accept` on this handle fails with `TimedOut`, including calls that are
+    /// already waiting.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         self.io.set_deadline(Direction::Read, deadline);
     }
 
     delegate! {
-        /// Where it listens.
+        /// The address at which it listens.
         fn local_addr(&self) -> SocketAddr;
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
     }
 

@@ -1,4 +1,4 @@
-//! [`UnixStream`].
+//! [`UnixStream`]: a Unix stream socket for goroutines.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -33,18 +33,18 @@ pub struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the listener at `path`. While its queue is full this blocks its thread, marked as such: the kernel
-    /// does not tell a poller when there is room.
+    /// Connects to the listener at `path`. While the listener's queue is full, this blocks its thread inside
+    /// [`gort::blocking`](crate::blocking), because the kernel does not tell a poller when there is room.
     pub fn connect<P: AsRef<Path>>(path: P) -> io::Result<UnixStream> {
         crate::blocking(|| net::UnixStream::connect(path)).map(UnixStream::blocking)
     }
 
-    /// As [`connect`](UnixStream::connect), to an address that may be abstract.
+    /// Like [`connect`](UnixStream::connect), to an address that may be abstract.
     pub fn connect_addr(address: &SocketAddr) -> io::Result<UnixStream> {
         crate::blocking(|| net::UnixStream::connect_addr(address)).map(UnixStream::blocking)
     }
 
-    /// Two streams that are connected to each other.
+    /// Makes two streams that are connected to each other.
     pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
         let (a, b) = net::UnixStream::pair()?;
         Ok((UnixStream::blocking(a), UnixStream::blocking(b)))
@@ -54,14 +54,14 @@ impl UnixStream {
         UnixStream { io: Io::new(socket, Found::Blocking) }
     }
 
-    /// A new non-blocking socket.
+    /// A stream around a new non-blocking socket.
     pub(super) fn fresh(socket: OwnedFd) -> UnixStream {
         UnixStream { io: Io::new(socket.into(), Found::Nonblocking) }
     }
 
-    /// As `read`, but leaves the bytes where they are.
+    /// Like `read`, but leaves the bytes in the socket.
     pub fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the same bytes; the call below only writes initialised ones into them.
+        // SAFETY: the slice covers the same bytes, and the call below writes only initialised ones into them.
         let buf = unsafe { &mut *(std::ptr::from_mut(buf) as *mut [MaybeUninit<u8>]) };
         self.io.run(Direction::Read, |inner| SockRef::from(inner).peek(buf))
     }
@@ -71,9 +71,9 @@ impl UnixStream {
         fn local_addr(&self) -> SocketAddr;
         /// The address of the other side.
         fn peer_addr(&self) -> SocketAddr;
-        /// Ends reading, writing or both, on all clones; whoever waits for that is woken.
+        /// Ends reading, writing or both, on all clones. Calls that wait for that return.
         fn shutdown(&self, how: Shutdown) -> ();
-        /// The error that is pending on the socket, which this clears.
+        /// Returns and clears the error that is pending on the socket.
         fn take_error(&self) -> Option<io::Error>;
     }
 }

@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::word::PollWord;
-use crate::sched::lock::Lock;
+use crate::base::lock::Lock;
 use crate::sys::mem;
 
 /// Reading (and accepting), or writing (and connecting).
@@ -55,7 +55,7 @@ static FREE: Lock<Free> = Lock::new(Free { first: 0, made: 0 });
 struct Free {
     /// The first free one plus one, or 0.
     first: u32,
-    /// So many were ever made.
+    /// How many were ever made.
     made: u32,
 }
 
@@ -77,10 +77,10 @@ pub(super) fn of_event(data: u64) -> Option<&'static PollDesc> {
     (desc.seq.load(Ordering::Acquire) == data as u32).then_some(desc)
 }
 
-/// A free PollDesc, with both words NIL.
-pub(super) fn allocate() -> io::Result<&'static PollDesc> {
+/// A free PollDesc, with both words NIL. `enter` keeps the caller inside the runtime as long as its result lives.
+pub(super) fn allocate<S>(enter: impl Fn() -> S) -> io::Result<&'static PollDesc> {
     loop {
-        let mut free = FREE.lock();
+        let mut free = FREE.lock_with(enter());
         if let Some(index) = free.first.checked_sub(1)
             && let Some(desc) = get(index)
         {
@@ -115,19 +115,19 @@ fn install_chunk(chunk: usize) -> io::Result<()> {
         Ordering::Relaxed,
     );
     if installed.is_err() {
-        // SAFETY: somebody else was faster, and nobody knows of our memory.
+        // SAFETY: another thread was faster, and nobody knows of our memory.
         unsafe { mem::release(memory, size) };
     }
     Ok(())
 }
 
-/// Gives it back. Nobody waits on it, and it is not registered any more.
-pub(super) fn free(desc: &'static PollDesc) {
-    // Release: who sees the old number sees the old use; see `of_event`.
+/// Gives it back. Nobody waits on it, and it is not registered any more. `enter` as for [`allocate`].
+pub(super) fn free<S>(desc: &'static PollDesc, enter: impl Fn() -> S) {
+    // Release: a thread that sees the old number sees the old use; see `of_event`.
     desc.seq.fetch_add(1, Ordering::Release);
     desc.read.reset();
     desc.write.reset();
-    let mut free = FREE.lock();
+    let mut free = FREE.lock_with(enter());
     desc.next_free.set(free.first);
     free.first = desc.index + 1;
 }
@@ -138,21 +138,21 @@ mod tests {
 
     #[test]
     fn events_of_an_earlier_use_are_stale() {
-        let desc = allocate().unwrap();
+        let desc = allocate(|| ()).unwrap();
         let data = desc.data();
         assert!(of_event(data).is_some_and(|found| ptr::eq(found, desc)));
-        free(desc);
+        free(desc, || ());
         assert!(of_event(data).is_none());
         assert!(of_event(desc.data()).is_some());
     }
 
     #[test]
     fn no_two_users_share_one() {
-        let all: Vec<_> = (0..CHUNK + 10).map(|_| allocate().unwrap()).collect();
+        let all: Vec<_> = (0..CHUNK + 10).map(|_| allocate(|| ()).unwrap()).collect();
         let mut indices: Vec<_> = all.iter().map(|desc| desc.index).collect();
         indices.sort_unstable();
         indices.dedup();
         assert_eq!(indices.len(), all.len());
-        all.into_iter().for_each(free);
+        all.into_iter().for_each(|desc| free(desc, || ()));
     }
 }

@@ -11,7 +11,7 @@
 //! only if nothing has happened since, so no edge between the attempt and the wait is lost; and a READY that was
 //! observed before an attempt which would block is stale, so it needs no second attempt. README.md has the argument.
 
-use crate::atomic::{AtomicUsize, Ordering};
+use crate::base::atomic::{AtomicUsize, Ordering};
 
 const NIL: usize = 0;
 const READY: usize = 0b10;

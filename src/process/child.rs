@@ -1,7 +1,8 @@
-//! A running process.
+//! [`Child`]: a running child process.
 //!
-//! Its end is awaited by the poller, at a pidfd, which becomes readable then. Where there is none (an old kernel, a sandbox, no
-//! descriptors left) the wait is a blocking call.
+//! To wait for its end, a goroutine waits in the netpoller for the child's pidfd, which becomes readable when
+//! the process ends. If there is no pidfd (an old kernel, a sandbox, no descriptors left), the wait is a
+//! blocking call.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read};
@@ -12,8 +13,8 @@ use super::pipe::{ChildStderr, ChildStdin, ChildStdout};
 use crate::io::Pollable;
 use crate::sys::process::pidfd;
 
-/// A process that [`Command::spawn`](super::Command::spawn) started. As with std, dropping it neither ends the process nor
-/// waits for it.
+/// A process that [`Command::spawn`](super::Command::spawn) started. As with std, dropping a `Child` neither
+/// ends the process nor waits for it.
 #[derive(Debug)]
 pub struct Child {
     /// Its standard input, if that is a pipe.
@@ -23,14 +24,14 @@ pub struct Child {
     /// Its standard error, if that is a pipe.
     pub stderr: Option<ChildStderr>,
     inner: process::Child,
-    /// `None`: the wait has to block.
+    /// The pidfd. `None` if there is none: then the wait has to block its thread.
     end: Option<Pollable<OwnedFd>>,
 }
 
 /// Takes over a child that std started.
 impl From<process::Child> for Child {
     fn from(mut inner: process::Child) -> Child {
-        // If its status is known it was waited for, and its number may be another process's.
+        // If its status is known, std has waited for it, and its pid may belong to another process by now.
         let is_ours = matches!(inner.try_wait(), Ok(None));
         Child {
             stdin: inner.stdin.take().map(ChildStdin::from),
@@ -48,7 +49,7 @@ impl Child {
         self.inner.id()
     }
 
-    /// Ends the process with SIGKILL. Not an error if it has ended before.
+    /// Ends the process with SIGKILL. It is not an error if the process has already ended.
     ///
     /// ```
     /// use std::os::unix::process::ExitStatusExt;
@@ -62,23 +63,24 @@ impl Child {
     /// ```
     ///
     /// # Errors
-    /// If that is not allowed.
+    /// If this process may not send it a signal.
     pub fn kill(&mut self) -> io::Result<()> {
         self.inner.kill()
     }
 
-    /// Its exit status, if it has ended.
+    /// The exit status, if the process has ended.
     ///
     /// # Errors
-    /// If somebody else has waited for it.
+    /// If other code has already waited for it.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
     }
 
-    /// Waits for its end. Closes its standard input first, so that a child that reads it to the end comes to its own.
+    /// Waits until the process ends. Closes its standard input first, because a child that reads it to the
+    /// end would otherwise never end.
     ///
     /// # Errors
-    /// If somebody else has waited for it.
+    /// If other code has already waited for it.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         drop(self.stdin.take());
         let Some(end) = self.end.as_ref().filter(|end| end.is_polled()) else {
@@ -91,14 +93,15 @@ impl Child {
         })
     }
 
-    /// Waits for its end, and reads its standard output and error meanwhile, as far as they are pipes.
+    /// Waits until the process ends, and meanwhile reads its standard output and error if they are pipes.
     ///
     /// # Errors
-    /// As [`wait`](Child::wait), and those of reading.
+    /// The errors of [`wait`](Child::wait), and those of reading the pipes.
     pub fn wait_with_output(mut self) -> io::Result<Output> {
         drop(self.stdin.take());
         let (stdout, stderr) = match (self.stdout.take(), self.stderr.take()) {
-            // A child that fills one pipe while we wait for the other would never end.
+            // Read both pipes at once: a child that fills one pipe while its parent waits for the other would
+            // never end.
             (Some(stdout), Some(stderr)) => {
                 let other = crate::Builder::new().spawn(move || read_all(Some(stderr)))?;
                 let stdout = read_all(Some(stdout));

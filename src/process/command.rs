@@ -1,4 +1,4 @@
-//! Starting a process.
+//! [`Command`]: describes and starts a child process.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,15 +8,16 @@ use std::process::{self, CommandArgs, CommandEnvs, ExitStatus, Output, Stdio};
 
 use super::child::Child;
 
-/// Describes a process and starts it. All of `std::process::Command`; what is missing here can be set through
-/// [`as_std_mut`](Command::as_std_mut).
+/// Describes a process and starts it, like `std::process::Command`. Settings that are missing here can be
+/// made through [`as_std_mut`](Command::as_std_mut).
 ///
 /// ```
 /// use gort::process::{Command, Stdio};
 /// use std::io::{Read, Write};
 ///
 /// gort::run(|| {
-///     let mut child = Command::new("tr").args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+///     let mut child =
+///         Command::new("tr").args(["a-z", "A-Z"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
 ///     child.stdin.take().unwrap().write_all(b"goroutine")?; // and closes it
 ///     let mut shouted = String::new();
 ///     child.stdout.take().unwrap().read_to_string(&mut shouted)?;
@@ -28,13 +29,14 @@ use super::child::Child;
 /// ```
 pub struct Command {
     inner: process::Command,
-    /// Which of the standard streams were set: what is not set has other defaults in `output` than in `spawn`.
+    /// Which of the standard streams the user has set. The defaults of the others differ between `output` and
+    /// `spawn`.
     set: [bool; 3],
 }
 
 impl Command {
-    /// A process that runs `program`, which is looked for in PATH, with this process's environment, directory and standard
-    /// streams.
+    /// Describes a process that runs `program`, searched for in PATH, with this process's environment,
+    /// directory and standard streams.
     pub fn new<S: AsRef<OsStr>>(program: S) -> Command {
         Command::from(process::Command::new(program))
     }
@@ -72,39 +74,39 @@ impl Command {
         self
     }
 
-    /// Takes an environment variable away.
+    /// Removes an environment variable.
     pub fn env_remove<K: AsRef<OsStr>>(&mut self, key: K) -> &mut Command {
         self.inner.env_remove(key);
         self
     }
 
-    /// Takes all environment variables away.
+    /// Removes all environment variables.
     pub fn env_clear(&mut self) -> &mut Command {
         self.inner.env_clear();
         self
     }
 
-    /// Where the process starts.
+    /// Sets the directory in which the process starts.
     pub fn current_dir<P: AsRef<Path>>(&mut self, dir: P) -> &mut Command {
         self.inner.current_dir(dir);
         self
     }
 
-    /// Its standard input: inherited, or nothing for [`output`](Command::output), if not set.
+    /// Sets its standard input. The default is to inherit it; for [`output`](Command::output), it is empty.
     pub fn stdin<T: Into<Stdio>>(&mut self, stdio: T) -> &mut Command {
         self.set[0] = true;
         self.inner.stdin(stdio);
         self
     }
 
-    /// Its standard output: inherited, or a pipe for [`output`](Command::output), if not set.
+    /// Sets its standard output. The default is to inherit it; for [`output`](Command::output), it is a pipe.
     pub fn stdout<T: Into<Stdio>>(&mut self, stdio: T) -> &mut Command {
         self.set[1] = true;
         self.inner.stdout(stdio);
         self
     }
 
-    /// Its standard error: inherited, or a pipe for [`output`](Command::output), if not set.
+    /// Sets its standard error. The default is to inherit it; for [`output`](Command::output), it is a pipe.
     pub fn stderr<T: Into<Stdio>>(&mut self, stdio: T) -> &mut Command {
         self.set[2] = true;
         self.inner.stderr(stdio);
@@ -114,7 +116,7 @@ impl Command {
     /// Starts the process.
     ///
     /// # Errors
-    /// If there is no such program, or no room for another process.
+    /// If there is no such program, or the system cannot start another process.
     pub fn spawn(&mut self) -> io::Result<Child> {
         crate::blocking(|| self.inner.spawn()).map(Child::from)
     }
@@ -122,7 +124,7 @@ impl Command {
     /// Runs the process to its end and collects what it prints.
     ///
     /// # Errors
-    /// As [`spawn`](Command::spawn), and those of reading from it.
+    /// The errors of [`spawn`](Command::spawn), and those of reading what the process prints.
     pub fn output(&mut self) -> io::Result<Output> {
         self.set_defaults(Stdio::null, Stdio::piped);
         let child = self.spawn();
@@ -149,7 +151,7 @@ impl Command {
     /// Runs the process to its end.
     ///
     /// # Errors
-    /// As [`spawn`](Command::spawn).
+    /// The errors of [`spawn`](Command::spawn) and of [`Child::wait`].
     ///
     /// ```
     /// let status = gort::run(|| gort::process::Command::new("sh").args(["-c", "exit 3"]).status()).unwrap();
@@ -169,18 +171,18 @@ impl Command {
         self.inner.get_args()
     }
 
-    /// The environment variables that were set or taken away.
+    /// The environment variables that were set or removed.
     pub fn get_envs(&self) -> CommandEnvs<'_> {
         self.inner.get_envs()
     }
 
-    /// Where the process starts, if that was set.
+    /// The directory in which the process starts, if that was set.
     pub fn get_current_dir(&self) -> Option<&Path> {
         self.inner.get_current_dir()
     }
 
-    /// std's own, for settings of `std::os::unix::process::CommandExt`. Standard streams are better set here:
-    /// [`output`](Command::output) would not know of it.
+    /// The inner `std::process::Command`, for the settings of `std::os::unix::process::CommandExt`. Do not
+    /// set standard streams through it: [`output`](Command::output) would replace them by its defaults.
     pub fn as_std_mut(&mut self) -> &mut process::Command {
         &mut self.inner
     }

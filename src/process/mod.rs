@@ -1,5 +1,5 @@
-//! Child processes, in the shape of `std::process`: waiting for one, and reading from or writing to it, parks the goroutine
-//! and keeps neither its thread nor its P.
+//! Child processes, with the interface of `std::process`. Waiting for a child, reading from it and writing to
+//! it park the goroutine, which leaves its thread and its P free for others.
 //!
 //! ```
 //! use gort::process::Command;

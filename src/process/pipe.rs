@@ -1,4 +1,4 @@
-//! The ends of pipes to a child.
+//! The parent's ends of the pipes to a child: its standard input, output and error.
 
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -30,7 +30,7 @@ macro_rules! pipe {
             }
         }
 
-        /// For another child.
+        /// Makes the pipe a standard stream of another child.
         impl From<$name> for Stdio {
             fn from(pipe: $name) -> Stdio {
                 pipe.0.into_inner().into()
@@ -72,7 +72,8 @@ macro_rules! readable {
 }
 
 pipe! {
-    /// Writes to a child's standard input. Dropping it closes it: the child sees the end.
+    /// Writes to a child's standard input. Dropping it closes the pipe, so that the child sees the end of its
+    /// input.
     ChildStdin
 }
 pipe! {

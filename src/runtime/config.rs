@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::Dump;
+use super::OnDeadlock;
+use crate::diag;
 use crate::sched::boot::{self, Choices};
 
 /// What the runtime shall be like. Without it, it starts with its defaults on first use, which is almost anything: a goroutine, a
@@ -22,35 +23,9 @@ use crate::sched::boot::{self, Choices};
 /// ```
 #[derive(Debug, Default)]
 #[must_use = "nothing happens before `start`"]
-pub struct Config(Choices);
-
-/// What happens when all goroutines wait for each other, and main for them.
-///
-/// There is no way to go on with a panic in main: the goroutines still borrow from it, as does whatever it waits for.
-#[derive(Default)]
-#[non_exhaustive]
-pub enum OnDeadlock {
-    /// Print `fatal error: all goroutines are asleep - deadlock!` and every goroutine's stack to standard error, and exit with
-    /// status 2, as Go does.
-    #[default]
-    Report,
-    /// Print the same and abort, so that there is a core dump.
-    Abort,
-    /// Call this, on a thread of the runtime's own. When it returns, the program waits on.
-    Callback(Box<dyn Fn(&Dump) + Send + Sync>),
-    /// Do not look for deadlocks.
-    Ignore,
-}
-
-impl fmt::Debug for OnDeadlock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            OnDeadlock::Report => "Report",
-            OnDeadlock::Abort => "Abort",
-            OnDeadlock::Callback(_) => "Callback",
-            OnDeadlock::Ignore => "Ignore",
-        })
-    }
+pub struct Config {
+    scheduler: Choices,
+    reports: diag::Choices,
 }
 
 impl Config {
@@ -62,28 +37,28 @@ impl Config {
     /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It wins over the environment,
     /// but for 0, which is no choice.
     pub fn max_procs(mut self, n: usize) -> Config {
-        self.0.max_procs = (n != 0).then_some(n);
+        self.scheduler.max_procs = (n != 0).then_some(n);
         self
     }
 
     /// The most OS threads that run goroutines, at least 1; 10,000 unless set. When as many are in use, goroutines that
     /// are ready wait until one comes back, and a message says so once.
     pub fn max_threads(mut self, n: usize) -> Config {
-        self.0.max_threads = Some(n);
+        self.scheduler.max_threads = Some(n);
         self
     }
 
     /// How many goroutines may be stopped by signals at the same time, each of which keeps a thread; 256 unless set. If
     /// as many are, goroutines that compute for long are no longer interrupted.
     pub fn max_preempted(mut self, n: usize) -> Config {
-        self.0.max_preempted = Some(n);
+        self.scheduler.max_preempted = Some(n);
         self
     }
 
     /// Whether goroutines that compute for long may be interrupted by signals (SIGURG). Without, they are asked to let others
     /// run only when they call into gort. `GODEBUG=asyncpreemptoff=1` does the same.
     pub fn preempt_by_signal(mut self, yes: bool) -> Config {
-        self.0.preempt_by_signal = Some(yes);
+        self.scheduler.preempt_by_signal = Some(yes);
         self
     }
 
@@ -95,14 +70,14 @@ impl Config {
     /// let _ = Config::new().on_deadlock(OnDeadlock::Callback(Box::new(|dump| eprintln!("stuck:\n{dump}"))));
     /// ```
     pub fn on_deadlock(mut self, action: OnDeadlock) -> Config {
-        self.0.on_deadlock = Some(action);
+        self.reports.on_deadlock = Some(action);
         self
     }
 
     /// Whether SIGQUIT prints the stacks of all goroutines before it ends the process, as in Go. Yes, unless the program has a
     /// handler of its own when the runtime starts, or with `GORT_DEBUG=sigquit=0`.
     pub fn dump_on_sigquit(mut self, yes: bool) -> Config {
-        self.0.sigquit = Some(yes);
+        self.reports.sigquit = Some(yes);
         self
     }
 
@@ -111,7 +86,8 @@ impl Config {
     /// # Errors
     /// If it runs already.
     pub fn start(self) -> Result<(), AlreadyStarted> {
-        if boot::start_with(self.0) { Ok(()) } else { Err(AlreadyStarted(())) }
+        diag::choose(self.reports);
+        if boot::start_with(self.scheduler) { Ok(()) } else { Err(AlreadyStarted(())) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Dump;
-use crate::sched::leak;
+use crate::diag::leak;
 
 /// The goroutines that wait for ever: whatever could end their wait cannot be reached any more, by anybody.
 ///

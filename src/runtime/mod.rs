@@ -1,18 +1,21 @@
 //! The runtime itself: how many goroutines run at once, on which threads, and what they do.
 
 mod config;
-mod dump;
 mod leaked;
 mod platform;
 mod processors;
 mod stats;
 
 use crate::future::crew;
-use crate::sched::{boot, locked, p, procs, spawn};
-use crate::timer::service_goroutines;
+use crate::goroutine::deferred::service_goroutines;
+use crate::sched::block::lock_os_thread as binding;
+use crate::sched::schedt::SCHED;
+use crate::sched::{boot, gomaxprocs};
+use std::sync::atomic::Ordering;
 
-pub use config::{AlreadyStarted, Config, OnDeadlock};
-pub use dump::{Dump, GoroutineTrace, dump};
+pub use crate::diag::deadlock::OnDeadlock;
+pub use crate::diag::dump::{Dump, GoroutineTrace, dump};
+pub use config::{AlreadyStarted, Config};
 pub use leaked::leaked;
 pub use platform::{Finding, Grade, Platform, platform};
 pub use processors::{Processor, ProcessorState, processors};
@@ -25,7 +28,7 @@ pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
 /// ```
 pub fn max_procs() -> usize {
     boot::ensure();
-    procs::get()
+    SCHED.procs()
 }
 
 /// Sets GOMAXPROCS and returns the former value. More than 1024 counts as 1024, and 0 changes nothing, as in Go.
@@ -41,8 +44,8 @@ pub fn set_max_procs(n: usize) -> usize {
         return max_procs();
     }
     boot::ensure();
-    procs::choose();
-    procs::set(n)
+    gomaxprocs::choose();
+    gomaxprocs::set(n)
 }
 
 /// How many goroutines exist now: spawned and not yet ended. Those of the runtime that have nothing to do are not counted.
@@ -51,7 +54,8 @@ pub fn set_max_procs(n: usize) -> usize {
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
 /// ```
 pub fn num_goroutines() -> usize {
-    let (created, ended) = p::all().fold((spawn::created_outside(), 0), |(created, ended), p| {
+    let outside = SCHED.platform.created_outside.load(Ordering::Relaxed);
+    let (created, ended) = SCHED.all_ps().fold((outside, 0), |(created, ended), p| {
         (created + p.stats.created.get(), ended + p.stats.ended.get())
     });
     (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines() + crew::idle())
@@ -69,12 +73,12 @@ pub fn num_goroutines() -> usize {
 /// });
 /// ```
 pub fn lock_os_thread() {
-    locked::lock();
+    binding::lock();
 }
 
 /// Undoes one [`lock_os_thread`]. Without one it does nothing.
 pub fn unlock_os_thread() {
-    locked::unlock();
+    binding::unlock();
 }
 
 /// [`lock_os_thread`] for as long as the guard lives.

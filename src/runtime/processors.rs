@@ -1,6 +1,8 @@
 //! What each processor does now.
 
-use crate::sched::{boot, global, p, procs};
+use crate::sched::boot;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::p::P;
 
 /// One of the GOMAXPROCS processors, as [`processors`] found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +42,14 @@ pub enum ProcessorState {
 /// ```
 pub fn processors() -> Vec<Processor> {
     boot::ensure();
-    (0..procs::get()).filter_map(p::get).map(look_at).collect()
+    SCHED.ps_in_use().map(look_at).collect()
 }
 
-fn look_at(p: &'static p::P) -> Processor {
+fn look_at(p: &'static P) -> Processor {
     use std::sync::atomic::Ordering::Relaxed;
     // `P::m` keeps the last owner: it counts only if it has this P still.
     let owner = p.m().filter(|m| m.p().is_some_and(|its| std::ptr::eq(its, p)));
-    let state = if global::is_idle(p.id as usize) {
+    let state = if SCHED.is_idle(p.id as usize) {
         ProcessorState::Idle
     } else if p.in_syscall.load(Relaxed) {
         ProcessorState::Blocking

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::sched::histogram::{self, BUCKETS};
-use crate::sched::sampler::GLOBAL_LATENCIES;
-use crate::sched::status::Status;
-use crate::sched::{boot, global, m, p, procs, section, spawn};
-use crate::stack::{slab, trim};
+use std::sync::atomic::Ordering;
+
+use crate::sched::boot;
+use crate::sched::queue::histogram::{self, BUCKETS};
+use crate::sched::run::runtime_section;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::G;
+use crate::sched::types::status::Status;
+use crate::stack::slot;
 
 /// What the scheduler did so far and what it has now. See [`stats`].
 #[derive(Clone, Debug, Default)]
@@ -165,8 +169,9 @@ impl fmt::Debug for Histogram {
 /// ```
 pub fn stats() -> Stats {
     boot::ensure();
-    let mut stats = Stats { created: spawn::created_outside(), ..Stats::default() };
-    for p in p::all() {
+    let mut stats =
+        Stats { created: SCHED.platform.created_outside.load(Ordering::Relaxed), ..Stats::default() };
+    for p in SCHED.all_ps() {
         let counted = &p.stats;
         stats.created += counted.created.get();
         stats.ended += counted.ended.get();
@@ -181,39 +186,40 @@ pub fn stats() -> Stats {
         stats.blocking_calls += counted.syscalls.get();
         stats.overflows += counted.overflows.get();
     }
-    stats.local_queues = (0..procs::get()).filter_map(p::get).map(|p| p.runq.len()).collect();
-    stats.global_queue = global::queue_len() as usize;
-    stats.hog_queue = global::hogs_len() as usize;
+    stats.local_queues = SCHED.ps_in_use().map(|p| p.runq.len()).collect();
+    stats.global_queue = SCHED.global_len() as usize;
+    stats.hog_queue = SCHED.preempted_len() as usize;
     stats.threads = threads();
-    stats.latencies =
-        Histogram::of(p::all().map(|p| &p.sampler.latencies).chain(std::iter::once(&GLOBAL_LATENCIES)));
-    stats.slices = Histogram::of(p::all().map(|p| &p.sampler.slices));
-    stats.stacks.trimmed = trim::trimmed_bytes();
-    slab::for_each_g(|g| {
+    stats.latencies = Histogram::of(
+        SCHED.all_ps().map(|p| &p.sampler.latencies).chain(std::iter::once(&SCHED.global_latencies)),
+    );
+    stats.slices = Histogram::of(SCHED.all_ps().map(|p| &p.sampler.slices));
+    stats.stacks.trimmed = slot::trimmed_bytes();
+    G::for_each(|g| {
         let states = &mut stats.goroutines;
         let state = match g.status() {
             Status::Dead => {
-                stats.stacks.cached += g.slot_size();
+                stats.stacks.cached += g.slot.class().slot_size();
                 return;
             }
             Status::Running => &mut states.running,
-            Status::Idle | Status::Runnable => &mut states.runnable,
+            Status::Runnable => &mut states.runnable,
             Status::Waiting => &mut states.waiting,
             Status::Syscall => &mut states.syscall,
             Status::Preempted => &mut states.preempted,
         };
         *state += 1;
-        stats.stacks.in_use += g.slot_size();
+        stats.stacks.in_use += g.slot.class().slot_size();
     });
     stats
 }
 
 fn threads() -> Threads {
-    let alive = m::all().filter(|m| m.alive.load(std::sync::atomic::Ordering::Relaxed)).count();
-    let section = section::enter();
-    let idle = global::lock().idle_m_count() as usize;
+    let alive = SCHED.platform.live_ms().count();
+    let section = runtime_section::enter();
+    let idle = SCHED.lock().idle_m_count() as usize;
     drop(section);
-    Threads { alive, idle, spinning: global::SLEEP.spinning() as usize }
+    Threads { alive, idle, spinning: SCHED.idle.spinning() as usize }
 }
 
 #[cfg(test)]

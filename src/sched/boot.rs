@@ -1,43 +1,46 @@
 //! Starting the one runtime of the process, on first use.
+//!
+//! This is the only place of the core that knows what lies above it, and only by one name: `wiring` hands it the table of
+//! hooks.
 
-use std::io;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
+use std::sync::atomic::Ordering;
 
-use super::steward::Trace;
-use super::{deadlock, detach, near, overflow, preempt, procs, quit, section, setxid, steward, sysmon};
-use crate::runtime::OnDeadlock;
-use crate::sys::{cpus, env, mem, stderr, thread};
-use crate::{stack, tls};
+use super::block::setxid;
+use super::gomaxprocs::{self, QuotaFollower};
+use super::monitor::{housekeeper, signal_handler, sysmon};
+use super::schedt::SCHED;
+use super::types::current;
+use crate::base::throw;
+use crate::sys::env::Settings;
+use crate::sys::topology::Topology;
+use crate::sys::{cpus, env, mem, membarrier, process, stderr, thread};
+use crate::{netpoll, stack, tls, wiring};
 
-static STARTED: AtomicBool = AtomicBool::new(false);
-/// The runtime ran in the process from which this one was forked, and its threads are not here.
-static FORKED: AtomicBool = AtomicBool::new(false);
-static BOOT: OnceLock<Result<(), String>> = OnceLock::new();
+/// Bytes of the stacks of the two threads that run no goroutines.
+const SERVICE_STACK: usize = 128 << 10;
 
 /// Starts the runtime unless it runs.
 #[inline]
 pub(crate) fn ensure() {
-    // Acquire pairs with the store in `boot`.
-    if !STARTED.load(Ordering::Acquire) {
+    // Acquire pairs with the store in `start_with`.
+    if !SCHED.platform.boot.started.load(Ordering::Acquire) {
         start();
     }
 }
 
-/// What the program wants; where it says nothing, the environment does, or the defaults hold.
+/// What the program wants of the scheduler; where it says nothing, the environment does, or the defaults hold.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     pub(crate) max_procs: Option<usize>,
     pub(crate) max_threads: Option<usize>,
     pub(crate) max_preempted: Option<usize>,
     pub(crate) preempt_by_signal: Option<bool>,
-    pub(crate) on_deadlock: Option<OnDeadlock>,
-    pub(crate) sigquit: Option<bool>,
 }
 
 /// Whether this process was forked from one in which the runtime ran.
 pub(crate) fn is_forked() -> bool {
-    FORKED.load(Ordering::Relaxed)
+    SCHED.platform.boot.forked.load(Ordering::Relaxed)
 }
 
 #[cold]
@@ -47,86 +50,80 @@ fn start() {
 
 /// Starts the runtime. False: it runs already, and nothing was done.
 pub(crate) fn start_with(choices: Choices) -> bool {
+    static ONCE: Once = Once::new();
     assert!(
         !is_forked(),
         "gort: the runtime was started before this process was forked, and its threads are missing here: call exec, or \
          start the runtime after the fork"
     );
     let mut choices = Some(choices);
-    BOOT.get_or_init(|| boot(choices.take().unwrap_or_default()));
-    STARTED.store(true, Ordering::Release);
+    ONCE.call_once(|| boot(&choices.take().unwrap_or_default()));
+    SCHED.platform.boot.started.store(true, Ordering::Release);
     choices.is_none()
 }
 
 extern "C" fn in_forked_child() {
-    if STARTED.swap(false, Ordering::Relaxed) {
-        FORKED.store(true, Ordering::Relaxed);
+    let boot = &SCHED.platform.boot;
+    if boot.started.swap(false, Ordering::Relaxed) {
+        boot.forked.store(true, Ordering::Relaxed);
     }
 }
 
-fn boot(choices: Choices) -> Result<(), String> {
-    let current = section::current_offset();
-    let private_tls = tls::self_check(current);
+fn boot(choices: &Choices) {
+    let offset = current::current_offset();
+    let private_tls = tls::self_check(offset);
     if private_tls.is_ok() {
-        section::init(current);
+        current::init(offset);
     }
+    let machine = &SCHED.platform;
+    let _set_once = machine.boot.private_tls.set(private_tls);
+    let _set_once = machine.boot.hooks.set(wiring::hooks());
     stack::size::init();
-    crate::goroutine::panic::install_hook();
     let settings = env::read();
     for warning in &settings.warnings {
         stderr::write(&format!("{warning}\n"));
     }
-    if std::env::var_os("GORT_GUARD").is_some_and(|value| value == "mprotect") {
+    if settings.guard_by_mprotect {
         mem::guard_by_mprotect();
     }
-    // SAFETY: the function only writes two flags.
-    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
-    overflow::init();
+    process::at_fork_in_child(in_forked_child);
     setxid::init();
-    detach::init();
-    let max_procs = choices.max_procs.or(settings.max_procs);
+    membarrier::register();
+    (wiring::hooks().boot)(&settings);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;
-    preempt::init(by_signal, choices.max_preempted);
-    if choices.sigquit.unwrap_or(true) && settings.debug.sigquit {
-        quit::init();
+    signal_handler::init(by_signal, choices.max_preempted);
+    if let Some(max) = choices.max_threads {
+        machine.housekeeper.max_threads.store(max.max(1), Ordering::Relaxed);
     }
-    deadlock::init(match choices.on_deadlock {
-        _ if !settings.debug.deadlock => OnDeadlock::Ignore,
-        action => action.unwrap_or_default(),
-    });
-    steward::limit_threads(choices.max_threads);
-    if max_procs.is_some() || !settings.debug.updatemaxprocs {
-        procs::choose();
+    let topology = Topology::read();
+    let _set_once = machine.topology.set(topology.is_uneven().then_some(topology));
+    gomaxprocs::start(first_procs(choices, &settings));
+    let _tried_again_at_the_first_registration = netpoll::init();
+    start_service_threads(settings.eager_sysmon);
+}
+
+/// How many Ps there are in the beginning.
+fn first_procs(choices: &Choices, settings: &Settings) -> usize {
+    let chosen = choices.max_procs.or(settings.max_procs);
+    if chosen.is_some() || !settings.debug.updatemaxprocs {
+        gomaxprocs::choose();
     }
-    let container_limit = || {
+    chosen.unwrap_or_else(|| {
         let mut limits = cpus::read();
         if !settings.debug.containermaxprocs {
             limits.quota = None;
         }
         cpus::default_procs(&limits)
-    };
-    near::init();
-    procs::start(max_procs.unwrap_or_else(container_limit));
-    let trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
-    // Out of descriptors, say: then each registration tries again and reports why.
-    let _later = crate::netpoll::init();
-    if let Err(error) = thread::start("gort-steward", 128 << 10, move || steward::run(trace)) {
-        super::throw("boot", format_args!("could not start the runtime's first thread: {error}"));
-    }
-    if let Err(error) = thread::start("gort-sysmon", 128 << 10, sysmon::run) {
-        super::throw("boot", format_args!("could not start the runtime's second thread: {error}"));
-    }
-    private_tls
+    })
 }
 
-/// Whether goroutines can have thread-local storage of their own; the error says what is missing.
-#[inline]
-pub(crate) fn private_tls_available() -> io::Result<()> {
-    match BOOT.get() {
-        Some(Err(missing)) => Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            format!("goroutines cannot have private thread-local storage here: {missing}"),
-        )),
-        _ => Ok(()),
+fn start_service_threads(eager_sysmon: bool) {
+    let mut quota = QuotaFollower::new();
+    let housekeeper = move || housekeeper::run(move || quota.look());
+    if let Err(error) = thread::start("gort-housekeep", SERVICE_STACK, housekeeper) {
+        throw("boot", format_args!("could not start the runtime's first thread: {error}"));
+    }
+    if let Err(error) = thread::start("gort-sysmon", SERVICE_STACK, move || sysmon::run(eager_sysmon)) {
+        throw("boot", format_args!("could not start the runtime's second thread: {error}"));
     }
 }

@@ -1,65 +1,34 @@
-//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine.
+//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine and argues why none
+//! is forgotten.
+//!
+//! | folder | what |
+//! | --- | --- |
+//! | `types/` | G, M, P, and whoever waits |
+//! | `word/` | words in which two sides meet without a lock |
+//! | `queue/` | the queues of runnable goroutines |
+//! | `idle/` | making goroutines runnable, waking and stopping Ms, waiting for timers and I/O |
+//! | `run/` | choosing the next goroutine, switching, starting and ending one |
+//! | `park/` | waiting: everything above blocks through it |
+//! | `block/` | goroutines that keep their thread |
+//! | `monitor/` | sysmon, the housekeeper, preemption by signal |
+//!
+//! Imports go from the lower lines of this table to the upper ones, never back (`word` and `queue` know nothing of `types`).
+//! `schedt.rs` has the one `Sched`, `machine.rs` the state of its threads, `platform.rs` what decisions need of the world,
+//! `idle_protocol.rs` the counts of who sleeps, `hooks.rs` how reports are reached, `boot.rs` the start, `gomaxprocs.rs`
+//! the number of Ps.
 
-mod ask;
-pub(crate) mod blocks;
+pub(crate) mod block;
 pub(crate) mod boot;
-mod brisk;
-pub(crate) mod bubble;
-mod context;
-mod deadlock;
-mod detach;
-mod find;
-mod first;
-mod foreign;
-pub(crate) mod futureword;
-pub(crate) mod g;
-pub(crate) mod gdeque;
-pub(crate) mod glist;
-pub(crate) mod global;
-pub(crate) mod histogram;
-pub(crate) mod hold;
-mod idle;
-pub(crate) mod leak;
-pub(crate) mod lock;
-pub(crate) mod locked;
-pub(crate) mod m;
-mod near;
-pub(crate) mod note;
-mod overflow;
-pub(crate) mod p;
+pub(crate) mod gomaxprocs;
+pub(crate) mod hooks;
+pub(crate) mod idle;
+pub(crate) mod idle_protocol;
+pub(crate) mod machine;
+pub(crate) mod monitor;
 pub(crate) mod park;
-mod parkword;
-mod pause;
-pub(crate) mod peek;
-pub(crate) mod poller;
-pub(crate) mod preempt;
-pub(crate) mod prefetch;
-pub(crate) mod procs;
-mod quit;
-pub(crate) mod readers;
-pub(crate) mod reason;
-mod runq;
-pub(crate) mod sampler;
-mod schedtrace;
-mod schedule;
-pub(crate) mod section;
-mod setxid;
-pub(crate) mod sleep;
-pub(crate) mod snapshot;
-pub(crate) mod spawn;
-pub(crate) mod status;
-mod steal;
-mod steward;
-pub(crate) mod syscall;
-mod sysmon;
-pub(crate) mod unwind;
-pub(crate) mod visit;
-pub(crate) mod waiter;
-pub(crate) mod wake;
-
-/// A runtime bug: says where and what, and aborts.
-#[cold]
-pub(crate) fn throw(place: &str, what: std::fmt::Arguments<'_>) -> ! {
-    crate::sys::stderr::write(&format!("gort: {place}: {what}\n"));
-    std::process::abort()
-}
+pub(crate) mod platform;
+pub(crate) mod queue;
+pub(crate) mod run;
+pub(crate) mod schedt;
+pub(crate) mod types;
+pub(crate) mod word;

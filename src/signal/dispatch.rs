@@ -1,17 +1,20 @@
-//! From the handler to the channels.
+//! Carries signals from the signal handler to the channels of [`notify`](super::notify).
 //!
-//! The handler sets the signal's bit in `PENDING` and writes to an eventfd. A goroutine, the dispatcher, reads the eventfd,
-//! takes the bits and sends to everybody who asked, without waiting. So a signal costs a poll of the netpoller, and
-//! nothing wakes up while none comes. The dispatcher waits for I/O, which is why the deadlock detector sees that
-//! something may still happen; it exists only while somebody awaits signals.
+//! The handler sets the signal's bit in `PENDING` and writes to an eventfd. A goroutine, the dispatcher,
+//! reads the eventfd, takes the bits and sends the signals to all channels that requested them, without
+//! waiting. So a signal costs one poll of the netpoller, and nothing wakes up while none arrives. Because the
+//! dispatcher waits for I/O, the deadlock detector knows that something may still happen. The dispatcher
+//! exists only while a channel is registered.
 //!
 //! - D1. The eventfd is made once and never closed: the handler may use its number at any time.
-//! - D2. Each dispatcher polls a duplicate of its own, so that one that was told to end and its successor are two registrations
-//!   at the poller. Whoever reads the count looks at all bits afterwards, for whoever asks at that time.
-//! - D3. `REGISTRY` guards who asked for what, and with it the actions of those signals.
+//! - D2. Each dispatcher polls its own duplicate of the eventfd, so a dispatcher that was told to end and its
+//!   successor have separate registrations with the netpoller. Whichever of them reads the count then takes
+//!   all bits, and delivers to the channels that are registered at that time.
+//! - D3. `REGISTRY` guards the list of channels with their signals, and with it the actions of those signals.
 //!
-//! No signal is lost: the bit is set before the count is written, and taken after it was read. A bit that is set while
-//! the dispatcher takes bits has its own write behind it.
+//! No signal is lost: the handler sets the bit before it writes the count, and the dispatcher takes the bits
+//! after it has read the count. A bit that is set while the dispatcher takes bits is followed by its own
+//! write.
 
 use std::ffi::c_void;
 use std::io;
@@ -30,7 +33,7 @@ use crate::sync::Mutex;
 use crate::sys::signal::{self, Saved};
 use crate::sys::{epoll, fd};
 
-/// Signals have numbers from 1 to 64: number n is bit n - 1.
+/// The signals that have arrived and are not yet delivered. Numbers go from 1 to 64; signal n is bit n - 1.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 /// The eventfd's number, for the handler (D1).
 static EVENTFD: AtomicI32 = AtomicI32::new(-1);
@@ -40,16 +43,19 @@ fn bit(signal: i32) -> u64 {
 }
 
 extern "C" fn on_signal(number: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
-    // Release pairs with the dispatcher's swap: it finds the bit if it reads the count written below.
+    // Release pairs with the dispatcher's swap: a dispatcher that reads the count written below finds the
+    // bit.
     PENDING.fetch_or(bit(number), Ordering::Release);
     epoll::signal_eventfd(EVENTFD.load(Ordering::Relaxed));
-    // SAFETY: the kernel's own argument.
+    // SAFETY: `context` is what the kernel passed to this handler.
     unsafe { signal::restart_call(context, false) };
 }
 
-/// Somebody who asked.
+/// A registered channel.
 struct Entry {
+    /// Identifies the entry for [`remove`].
     number: u64,
+    /// The bits of the signals to deliver.
     mask: u64,
     sender: Sender<Signal>,
 }
@@ -57,8 +63,9 @@ struct Entry {
 struct Registry {
     next: u64,
     entries: Vec<Entry>,
-    /// Signals that are ours now, and what they did before.
+    /// The signals that gort handles now, and their former actions.
     taken: Vec<(i32, Saved)>,
+    /// The eventfd of the running dispatcher; closing it ends the dispatcher.
     dispatcher: Option<Arc<Counter>>,
 }
 
@@ -68,7 +75,7 @@ static REGISTRY: Mutex<Registry> =
 /// A duplicate of the eventfd.
 type Counter = Io<OwnedFd>;
 
-/// Delivers `signals` to `sender` from now on. The result is for [`remove`].
+/// Delivers `signals` to `sender` from now on. Returns the number to pass to [`remove`].
 pub(super) fn add(signals: &[Signal], sender: Sender<Signal>) -> io::Result<u64> {
     signals.iter().try_for_each(check)?;
     let mut registry = REGISTRY.lock();
@@ -134,7 +141,7 @@ fn start() -> io::Result<Arc<Counter>> {
     static MADE: OnceLock<OwnedFd> = OnceLock::new();
     let eventfd = match MADE.get() {
         Some(eventfd) => eventfd,
-        // Under the registry's lock: nobody else makes one meanwhile.
+        // The caller holds the registry's lock, so no other thread makes one meanwhile.
         None => {
             let made = epoll::create_eventfd()?;
             EVENTFD.store(made.as_raw_fd(), Ordering::Relaxed);
@@ -143,7 +150,7 @@ fn start() -> io::Result<Arc<Counter>> {
     };
     let counter = Arc::new(Io::new(eventfd.try_clone()?, Found::Nonblocking));
     let own = counter.clone();
-    // In no bubble: signals come from outside.
+    // The dispatcher belongs to no bubble, because signals come from outside.
     spawn_in_bubble(0, Location::caller(), move || dispatch(&own))?;
     Ok(counter)
 }

@@ -1,4 +1,4 @@
-//! Signals of the operating system, as messages. Go's `os/signal`.
+//! Delivers signals of the operating system as messages on a channel, like Go's `os/signal`.
 //!
 //! ```
 //! use gort::signal::{SIGUSR1, notify};
@@ -36,7 +36,7 @@ pub use names::*;
 pub struct Signal(i32);
 
 impl Signal {
-    /// The signal of that number.
+    /// The signal with that number.
     #[must_use]
     pub const fn from_raw(number: i32) -> Signal {
         Signal(number)
@@ -49,20 +49,21 @@ impl Signal {
     }
 }
 
-/// How many signals a receiver of [`notify`] holds.
+/// How many signals a receiver of [`notify`] buffers; further ones are dropped.
 const CAPACITY: usize = 64;
 
-/// Delivers these signals as messages, instead of what they did before, until the result is dropped. Everybody who asked
-/// for a signal gets it.
+/// Delivers these signals as messages, instead of their former effect, until the result is dropped. If
+/// several callers asked for a signal, each of them gets it.
 ///
-/// Nobody is kept waiting: a signal that comes while 64 are not yet received is dropped, and signals of one number that come
-/// in quick succession may count as one, as in the kernel. A handler that the program had installed is not called
-/// meanwhile. As long as somebody awaits signals, no deadlock is reported: a signal may end every wait.
+/// The sender never waits: a signal that arrives while 64 are unread is dropped. Signals of one number that
+/// arrive in quick succession may count as one, as in the kernel. A handler that the program had installed is
+/// not called meanwhile. While a `Signals` exists, gort reports no deadlock, because a signal may end any
+/// wait.
 ///
 /// # Errors
-/// For signals that cannot be handled (SIGKILL, SIGSTOP), that say that the program did something wrong and cannot go on
-/// (SIGSEGV, SIGBUS, SIGFPE, SIGILL), and for SIGURG, with which gort interrupts goroutines that run for too long. Then none
-/// of the others is delivered either.
+/// For signals that cannot be handled (SIGKILL, SIGSTOP), for those after which the program cannot go on
+/// (SIGSEGV, SIGBUS, SIGFPE, SIGILL), and for SIGURG, with which gort interrupts goroutines that run for too
+/// long. In case of an error, none of the other signals is delivered either.
 ///
 /// ```
 /// use gort::chan::{after, select};
@@ -79,7 +80,7 @@ pub fn notify(signals: &[Signal]) -> io::Result<Signals> {
     notify_with_capacity(signals, CAPACITY)
 }
 
-/// As [`notify`], with a channel that holds `capacity` signals (at least one).
+/// Like [`notify`], with a channel that buffers `capacity` signals (at least one).
 ///
 /// ```
 /// use gort::signal::{SIGHUP, notify_with_capacity};
@@ -95,10 +96,11 @@ pub fn notify_with_capacity(signals: &[Signal], capacity: usize) -> io::Result<S
     Ok(Signals { receiver, number })
 }
 
-/// A context that ends when one of these signals comes, or with its parent. Go's `signal.NotifyContext`.
+/// A context that ends when one of these signals arrives, or when its parent ends. Like Go's
+/// `signal.NotifyContext`.
 ///
-/// The signals have their former effect again as soon as the context has ended, so a second Ctrl-C ends a program that does
-/// not come to its end. Cancel the context when it is no longer needed.
+/// The signals have their former effect again as soon as the context has ended. So a second Ctrl-C ends a
+/// program that is slow to end by itself. Cancel the context when it is no longer needed.
 ///
 /// ```
 /// use gort::context::Context;
@@ -131,7 +133,7 @@ pub fn notify_context(parent: &Context, signals: &[Signal]) -> io::Result<(Conte
     Ok((ctx, cancel))
 }
 
-/// The cause of the end of a [`notify_context`].
+/// The cause with which a [`notify_context`] ends when a signal arrives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Received(pub Signal);
 
@@ -143,8 +145,8 @@ impl fmt::Display for Received {
 
 impl std::error::Error for Received {}
 
-/// Receives the signals that were asked for with [`notify`]: a channel's [`Receiver`] that gives the signals back when it
-/// is dropped, to others who asked for them, or else to what they did before.
+/// Receives the signals requested with [`notify`]. It is a channel's [`Receiver`]. When it is dropped, a
+/// signal that no other `Signals` has requested gets its former effect back.
 #[must_use = "when it is dropped, the signals have their former effect again"]
 pub struct Signals {
     receiver: Receiver<Signal>,

@@ -1,4 +1,4 @@
-//! The names of signals.
+//! Constants for the signals, and their names for printing.
 
 use std::fmt;
 
@@ -20,19 +20,19 @@ macro_rules! names {
 }
 
 names! {
-    SIGHUP "The terminal is gone; by custom also: read the configuration again.",
+    SIGHUP "The terminal is gone. By convention, a daemon reads its configuration again.",
     SIGINT "Ctrl-C.",
     SIGQUIT "Ctrl-\\. Without [`notify`](super::notify), gort prints all goroutines and ends the process.",
     SIGILL "A bad instruction. Cannot be notified.",
     SIGTRAP "A breakpoint.",
     SIGABRT "`abort` was called.",
     SIGBUS "A bad memory access. Cannot be notified.",
-    SIGFPE "A bad calculation. Cannot be notified.",
+    SIGFPE "An arithmetic error, such as division by zero. Cannot be notified.",
     SIGKILL "Ends the process at once. Cannot be notified.",
     SIGUSR1 "For the program's own use.",
     SIGSEGV "A bad memory access. Cannot be notified.",
     SIGUSR2 "For the program's own use.",
-    SIGPIPE "Nobody reads what was written to a pipe. Rust programs ignore it.",
+    SIGPIPE "A write to a pipe or socket that has no reader any more. Rust programs ignore it.",
     SIGALRM "A timer of `alarm` fired.",
     SIGTERM "The process should end.",
     SIGCHLD "A child process has ended or stopped.",
@@ -41,14 +41,14 @@ names! {
     SIGTSTP "Ctrl-Z.",
     SIGTTIN "A background process reads from its terminal.",
     SIGTTOU "A background process writes to its terminal.",
-    SIGURG "Urgent data came. gort's own: cannot be notified.",
+    SIGURG "Urgent data has arrived. gort uses it for preemption, so it cannot be notified.",
     SIGXCPU "The CPU time limit is reached.",
     SIGXFSZ "The file size limit is reached.",
-    SIGVTALRM "A timer of CPU time fired.",
+    SIGVTALRM "A timer that counts CPU time fired.",
     SIGPROF "A profiling timer fired.",
     SIGWINCH "The terminal's size has changed.",
     SIGIO "I/O is possible.",
-    SIGPWR "Power fails.",
+    SIGPWR "The power is failing.",
     SIGSYS "A bad system call.",
 }
 

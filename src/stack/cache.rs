@@ -1,174 +1,155 @@
-//! Slots of ended goroutines. A P keeps some of the common sizes for itself; the rest is shared.
-
-use std::io;
+//! Slots of ended goroutines. Each P keeps some of the two usual sizes for itself ([`Local`]); the rest is shared.
+//!
+//! All functions are called inside the runtime: on g0, in a section, or on a thread that runs no goroutines.
 
 use super::size::{CLASSES, SizeClass};
-use super::slab;
-use crate::sched::g::G;
-use crate::sched::gdeque::GDeque;
-use crate::sched::glist::GList;
-use crate::sched::lock::Lock;
-use crate::sched::p::P;
-use crate::sched::prefetch;
-use crate::sys::mem::PAGE;
-use crate::tls;
+use super::slot::Slot;
+use crate::base::deque::PtrDeque;
+use crate::base::lock::Lock;
+use crate::base::prefetch;
 
-/// A P keeps at most so many; beyond, half of them go to the shared list.
+/// A P keeps at most this many slots of a size; beyond, half of them go to the shared list.
 const PER_P: usize = 64;
+
+/// Slots are unavailable while they are trimmed: this many are taken at a time.
+const TRIM_BATCH: usize = 64;
 
 static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
 
 /// The slots of one size that no P keeps for itself.
 struct Shared {
     /// Not trimmed since their goroutine ended; the most recently used are at the back, and taken first.
-    fresh: GDeque,
-    trimmed: GDeque,
-    /// So many of the fresh ones, those at the front, were not needed since the last pass of the trimmer.
+    fresh: PtrDeque<Slot>,
+    trimmed: PtrDeque<Slot>,
+    /// How many of the fresh ones, those at the front, were not needed since the last trimming.
     unused: usize,
 }
 
 impl Shared {
     const fn new() -> Shared {
-        Shared { fresh: GDeque::new(), trimmed: GDeque::new(), unused: 0 }
+        Shared { fresh: PtrDeque::new(), trimmed: PtrDeque::new(), unused: 0 }
     }
 
-    fn put(&mut self, g: &'static G) {
-        self.fresh.push_back(g);
-    }
-
-    fn take(&mut self) -> Option<&'static G> {
-        let g = self.fresh.pop_back().or_else(|| self.trimmed.pop_back());
+    fn take(&mut self) -> Option<&'static Slot> {
+        let slot = self.fresh.pop_back().or_else(|| self.trimmed.pop_back());
         self.unused = self.unused.min(self.fresh.len());
-        g
+        slot
     }
 }
 
-/// A dead goroutine's slot from the P's own list, refilled from the shared one. On g0 or in a section.
-#[inline]
-pub(crate) fn take(p: &'static P, class: SizeClass) -> Option<&'static G> {
-    let Some(cached) = class.cached() else {
-        return SHARED[class.index()].lock_inside().take();
-    };
-    // SAFETY: the caller owns the P (P1), and the reference does not leave this function.
-    let own = unsafe { &mut *p.dead[cached].get() };
-    let g = match own.pop_back() {
-        None => refill(own, class)?,
-        Some(g) => g,
-    };
-    if let Some(next) = own.back() {
-        prefetch::to_be_filled(next);
+/// A P's own slots. The owner of the P alone uses it.
+pub(crate) struct Local([PtrDeque<Slot>; 2]);
+
+impl Local {
+    pub(crate) const fn new() -> Local {
+        Local([const { PtrDeque::new() }; 2])
     }
-    Some(g)
-}
 
-#[cold]
-fn refill(own: &mut GDeque, class: SizeClass) -> Option<&'static G> {
-    let mut shared = SHARED[class.index()].lock_inside();
-    for _ in 0..PER_P / 2 {
-        let Some(g) = shared.take() else { break };
-        own.push_front(g);
+    /// A slot of an ended goroutine, of the P's own or of the shared ones.
+    #[inline]
+    pub(crate) fn take(&mut self, class: SizeClass) -> Option<&'static Slot> {
+        let Some(usual) = class.usual_index() else { return take_shared(class) };
+        let own = &mut self.0[usual];
+        let slot = match own.pop_back() {
+            None => refill(own, class)?,
+            Some(slot) => slot,
+        };
+        if let Some(next) = own.back() {
+            // The next goroutine of this P fills these lines of it first.
+            for offset in [0, 64, -64] {
+                prefetch::line(next.header().wrapping_add_signed(offset));
+            }
+        }
+        Some(slot)
     }
-    own.pop_back()
-}
 
-/// As [`take`], for foreign threads.
-pub(crate) fn take_shared(class: SizeClass) -> Option<&'static G> {
-    SHARED[class.index()].lock().take()
-}
-
-/// Whether [`put`] gives that slot to the P's own list, and not to the others.
-#[inline]
-pub(crate) fn keeps(g: &G) -> bool {
-    SizeClass::of_slot(g.slot_size()).cached().is_some()
-}
-
-/// Keeps the slot of an ended goroutine. On g0 or in a section.
-#[inline]
-pub(crate) fn put(p: &'static P, g: &'static G) {
-    let class = SizeClass::of_slot(g.slot_size());
-    let Some(cached) = class.cached() else {
-        SHARED[class.index()].lock_inside().put(g);
-        return;
-    };
-    // SAFETY: as in `take`.
-    let own = unsafe { &mut *p.dead[cached].get() };
-    own.push_back(g);
-    if own.len() > PER_P {
-        spill(own, class, PER_P / 2);
+    /// Keeps the slot of an ended goroutine.
+    #[inline]
+    pub(crate) fn put(&mut self, slot: &'static Slot) {
+        let class = slot.class();
+        let Some(usual) = class.usual_index() else { return put_shared(slot) };
+        let own = &mut self.0[usual];
+        own.push_back(slot);
+        if own.len() > PER_P {
+            spill(own, class, PER_P / 2);
+        }
     }
-}
 
-/// Gives the `count` oldest to the shared list.
-#[cold]
-fn spill(own: &mut GDeque, class: SizeClass, count: usize) {
-    let mut shared = SHARED[class.index()].lock_inside();
-    for _ in 0..count {
-        let Some(g) = own.pop_front() else { break };
-        shared.put(g);
-    }
-}
-
-/// Gives all that a retired P kept to the others.
-pub(crate) fn flush(p: &'static P) {
-    for class in [true, false].map(SizeClass::usual) {
-        if let Some(cached) = class.cached() {
-            // SAFETY: as in `take`.
-            spill(unsafe { &mut *p.dead[cached].get() }, class, usize::MAX);
+    /// Gives all slots of a retired P to the others.
+    pub(crate) fn flush(&mut self) {
+        for class in [true, false].map(SizeClass::usual) {
+            if let Some(usual) = class.usual_index() {
+                spill(&mut self.0[usual], class, usize::MAX);
+            }
         }
     }
 }
 
-/// Puts a slot back that could not be used after all. Anywhere.
-pub(crate) fn put_shared(g: &'static G) {
-    SHARED[SizeClass::of_slot(g.slot_size()).index()].lock().put(g);
-}
-
-/// A slot that is not in any cache. Allocates. See [`slab::new_slot`].
-pub(crate) fn make(class: SizeClass) -> io::Result<&'static G> {
-    slab::new_slot(class)
-}
-
-/// Makes sure that the slot has a fresh private TLS block. Allocates the first time.
-pub(crate) fn prepare_tls(g: &'static G) -> io::Result<()> {
-    if !g.block_made.get() {
-        // As with threads, the guard is not part of the stack that code sees.
-        let stack = g.slot_start() + PAGE;
-        let size = std::ptr::from_ref(g) as usize - stack;
-        // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
-        unsafe { tls::block::create(g.block, stack, size)? };
-        g.block_made.set(true);
-    } else if g.block_stale.get() {
-        // SAFETY: the slot is ours and nobody runs on its block.
-        unsafe { tls::block::rebuild(g.block)? };
-    } else {
-        return Ok(());
+#[cold]
+fn refill(own: &mut PtrDeque<Slot>, class: SizeClass) -> Option<&'static Slot> {
+    let mut shared = SHARED[class.index()].lock_inside();
+    for _ in 0..PER_P / 2 {
+        let Some(slot) = shared.take() else { break };
+        own.push_front(slot);
     }
-    g.block_stale.set(false);
-    crate::sched::section::mark_block(g);
-    Ok(())
+    own.pop_back()
 }
 
-/// Takes up to `count` slots that were not needed since the last pass.
-pub(super) fn take_unused(class: usize, count: usize) -> GList {
-    let list = GList::new();
-    let mut shared = SHARED[class].lock();
-    while list.len() < count && shared.unused != 0 {
-        shared.unused -= 1;
-        let Some(g) = shared.fresh.pop_front() else { break };
-        list.push_back(g);
+/// Gives the `count` oldest to the shared list.
+#[cold]
+fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
+    let mut shared = SHARED[class.index()].lock_inside();
+    for _ in 0..count {
+        let Some(slot) = own.pop_front() else { break };
+        shared.fresh.push_back(slot);
     }
-    list
 }
 
-/// A pass begins to count anew which of the others are not needed.
-pub(super) fn begin_pass(class: usize) {
-    let mut shared = SHARED[class].lock();
-    shared.unused = shared.fresh.len();
+/// A slot of an ended goroutine, of the shared ones.
+pub(crate) fn take_shared(class: SizeClass) -> Option<&'static Slot> {
+    SHARED[class.index()].lock_inside().take()
 }
 
-pub(super) fn put_trimmed(class: usize, list: &GList) {
-    let mut shared = SHARED[class].lock();
-    while let Some(g) = list.pop_front() {
-        shared.trimmed.push_back(g);
+/// Puts a slot into the shared list.
+pub(crate) fn put_shared(slot: &'static Slot) {
+    SHARED[slot.class().index()].lock_inside().fresh.push_back(slot);
+}
+
+/// Whether [`Local::put`] gives that slot to the P's own list, and not to the shared one.
+#[inline]
+pub(crate) fn is_kept_by_p(slot: &Slot) -> bool {
+    slot.class().usual_index().is_some()
+}
+
+/// Trims the slots of ended goroutines that nobody needed since the last call: they keep only their top page. Calls
+/// `between` again and again meanwhile.
+pub(crate) fn trim_unused(mut between: impl FnMut()) {
+    for shared in &SHARED {
+        loop {
+            let mut batch = [const { None }; TRIM_BATCH];
+            let mut count = 0;
+            let mut locked = shared.lock_inside();
+            while count < TRIM_BATCH && locked.unused != 0 {
+                locked.unused -= 1;
+                let Some(slot) = locked.fresh.pop_front() else { break };
+                batch[count] = Some(slot);
+                count += 1;
+            }
+            drop(locked);
+            if count == 0 {
+                break;
+            }
+            for slot in batch.iter().flatten() {
+                // SAFETY: taken out of the list, it is ours, and a dead goroutine's stack is not in use.
+                unsafe { Slot::discard_below(slot, slot.header()) };
+            }
+            let mut locked = shared.lock_inside();
+            batch.into_iter().flatten().for_each(|slot| locked.trimmed.push_back(slot));
+            drop(locked);
+            between();
+        }
+        // From here on it is counted anew which of the others are not needed.
+        let mut locked = shared.lock_inside();
+        locked.unused = locked.fresh.len();
     }
 }

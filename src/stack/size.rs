@@ -1,22 +1,20 @@
 //! Slot sizes: powers of two.
 
 use std::io;
-use std::mem::size_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::sched::boot;
-use crate::sched::g::G;
+use super::slot::HEADER;
 use crate::sys::mem::PAGE;
 use crate::sys::thread;
 use crate::tls;
 
-/// The smallest stack that one can ask for; smaller wishes get this.
+/// The smallest stack that one can ask for, in bytes; smaller wishes get this.
 pub(crate) const MIN_STACK: usize = 16 << 10;
-/// The largest.
+/// The largest, in bytes.
 pub(crate) const MAX_STACK: usize = 64 << 20;
-/// The logarithms of the slots' sizes when nobody asked for one: with private thread-locals, and without.
+/// The logarithms of the slot sizes for goroutines that ask for none: with private thread-locals, and without.
 static USUAL: [AtomicU32; 2] = [AtomicU32::new(18), AtomicU32::new(16)];
-/// If the program's thread-locals leave less than this of a slot for the stack, the slot is larger.
+/// If the program's thread-locals leave fewer bytes than this of a usual slot for the stack, the slot is larger.
 const USUAL_STACK: [usize; 2] = [192 << 10, 48 << 10];
 
 /// At start-up, when it is known how large the program's thread-locals are.
@@ -29,6 +27,7 @@ pub(crate) fn init() {
     thread::leave_room_for_thread_locals(overhead());
 }
 
+/// One more than the largest [`SizeClass::index`].
 pub(crate) const CLASSES: usize = 28;
 
 /// A slot size: `1 << bits` bytes.
@@ -36,10 +35,10 @@ pub(crate) const CLASSES: usize = 28;
 pub(crate) struct SizeClass(u32);
 
 impl SizeClass {
-    /// When nobody asks for a size. Shared-TLS goroutines get less: less address space needs less memory for page tables.
+    /// For a goroutine that asks for no size, after [`init`]. Shared-TLS goroutines get smaller slots: less address space
+    /// needs less memory for page tables.
     #[inline]
     pub(crate) fn usual(private_tls: bool) -> SizeClass {
-        boot::ensure(); // which calls `init`
         SizeClass(USUAL[usize::from(!private_tls)].load(Ordering::Relaxed))
     }
 
@@ -57,27 +56,31 @@ impl SizeClass {
         Ok(SizeClass(needed.next_power_of_two().trailing_zeros()))
     }
 
-    pub(crate) fn of_slot(slot_size: usize) -> SizeClass {
-        SizeClass(slot_size.trailing_zeros())
+    pub(super) fn from_bits(bits: u32) -> SizeClass {
+        SizeClass(bits)
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
     }
 
     pub(crate) fn slot_size(self) -> usize {
         1 << self.0
     }
 
-    /// Which of a P's own caches slots of this size go to, if any.
-    pub(crate) fn cached(self) -> Option<usize> {
+    /// Which of the two usual sizes this is, if it is one: a P keeps slots of these.
+    pub(super) fn usual_index(self) -> Option<usize> {
         USUAL.iter().position(|usual| usual.load(Ordering::Relaxed) == self.0)
     }
 
-    pub(crate) fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// From one slot to the next: the guard page comes on top. So the stride is no power of two, on purpose: with 256 KiB
-    /// the top pages of all goroutines would share one or two sets of the CPU's TLB, and a thousand goroutines would
-    /// miss it at every switch.
-    pub(crate) fn stride(self) -> usize {
+    /// The distance from one slot to the next: the slot and its guard page. It is no power of two, on purpose: with
+    /// 256 KiB the top pages of all goroutines would share one or two sets of the CPU's TLB, and a thousand
+    /// goroutines would miss it at every switch.
+    pub(super) fn stride(self) -> usize {
         PAGE + self.slot_size()
     }
 
@@ -87,10 +90,10 @@ impl SizeClass {
     }
 }
 
-/// What of a slot is not stack: the G and the TLS block.
+/// Bytes of a slot that are not stack: the header and the TLS block.
 fn overhead() -> usize {
     let (below, above) = tls::block::layout().map_or((0, 0), |l| (l.below, l.above));
-    size_of::<G>() + below + above
+    HEADER + below + above
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! New slots. A slab is one reservation of address space for many slots of one size; it is never unmapped, so a
-//! G stays readable for ever. All slabs are in a list that only grows: reports walk it without a lock.
+//! header stays readable forever. All slabs are in a list that only grows: reports walk it without a lock.
+//!
+//! No thread waits for another here: a goroutine that loses its P in the middle of this would be waited for by all that
+//! are run instead.
 //!
 //! The stacks are not made known to Valgrind: it has one "current stack" for all threads, and with several of them it
 //! takes the next large frame for a switch. `valgrind --max-stackframe=50000` tells switches from frames by distance,
@@ -11,39 +14,62 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::size::{CLASSES, SizeClass};
-use crate::sched::g::G;
-use crate::sched::lock::Lock;
+use super::slot::{HEADER, Slot};
 use crate::sys::mem;
 use crate::tls;
 
-/// Address space of a slab of small slots.
+/// Bytes of address space of a slab of small slots.
 const SLAB_BYTES: usize = 64 << 20;
+
+/// Bytes that a limit of the address space leaves to others: the allocator, threads. Without them the first allocation
+/// after a refused goroutine would end the process.
+const LEFT_TO_OTHERS: usize = 8 << 20;
+
+/// Slots whose guards are made together: that halves the price.
+const BATCH: usize = mem::MOST_AT_ONCE;
 
 struct Slab {
     start: usize,
     class: SizeClass,
     slots: usize,
-    /// Slots handed out; their Gs exist up to here, with gaps while one is being made.
+    /// Slots handed out; their headers exist up to here, with gaps while one is being made.
     used: AtomicUsize,
     /// Whether batches of slots have their guards. See [`Slab::guard`].
     guarded: Box<[AtomicBool]>,
-    older: *const Slab,
+    /// Set before the slab enters the list.
+    older: AtomicPtr<Slab>,
 }
 
-/// Slots whose guards are made together: half the price.
-const BATCH: usize = mem::MOST_AT_ONCE;
-
-/// A slot that nobody else has.
-struct Slot {
-    start: usize,
-    /// It has its guard already.
-    guarded: bool,
-}
-
+/// The list of all slabs.
 static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 
-/// For each size the slab that new slots come from.
-static OPEN: [Lock<Option<&'static Slab>>; CLASSES] = [const { Lock::new(None) }; CLASSES];
+/// For each size, the slab that new slots come from.
+static OPEN: [AtomicPtr<Slab>; CLASSES] = [const { AtomicPtr::new(ptr::null_mut()) }; CLASSES];
+
+/// For each size, slots that could not be finished, to be tried again: a list linked through the first word above each
+/// slot's guard. Threads push one slot, or take the whole list; so no slot can leave and come back while a push is under
+/// way.
+static UNFINISHED: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
+
+/// A new slot, with its guard. It is the caller's, who writes the header: see [`NewSlot::end_of_header`].
+pub(crate) struct NewSlot {
+    start: usize,
+    class: SizeClass,
+    block: usize,
+    header: usize,
+}
+
+impl NewSlot {
+    /// Where the caller has to write [`HEADER`] bytes.
+    pub(crate) fn header(&self) -> usize {
+        self.header
+    }
+
+    /// What the last words of the header have to be.
+    pub(crate) fn end_of_header(&self) -> Slot {
+        Slot::new(self.start, self.class, self.block)
+    }
+}
 
 impl Slab {
     fn has_room(&self) -> bool {
@@ -54,8 +80,8 @@ impl Slab {
         self.start + index * self.class.stride()
     }
 
-    /// Whether this slot, just taken, has its guard. Who takes the first of a batch makes those of all; who takes another
-    /// one before that is done makes its own, which does no harm.
+    /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes the guards of
+    /// all. A thread that takes another one before that is done makes the guard itself, which does no harm.
     fn guard(&self, index: usize) -> bool {
         let batch = &self.guarded[index / BATCH];
         if !index.is_multiple_of(BATCH) {
@@ -69,137 +95,154 @@ impl Slab {
     }
 }
 
-// SAFETY: immutable but for an atomic.
-unsafe impl Sync for Slab {}
-// SAFETY: as above.
-unsafe impl Send for Slab {}
-
-/// Makes a new slot with its guard and its G; private TLS is made by the first user who wants it. Allocates:
-/// not for code that holds a runtime lock. Errors say which limit was reached.
-pub(crate) fn new_slot(class: SizeClass) -> io::Result<&'static G> {
+/// Makes a new slot with its guard; its user makes the private TLS. Allocates: not for code that holds a runtime lock.
+/// Errors say which limit was reached.
+pub(crate) fn new_slot(class: SizeClass) -> io::Result<NewSlot> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
-    let Slot { start, guarded } = take_slot(class)?;
+    let (start, guarded) = take_slot(class)?;
     // SAFETY: the slot is ours and unused.
     if !guarded && let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
-        give_back(class, start);
+        push_unfinished(class, start);
         return Err(error);
     }
-    let (block, place) = places(layout, start, class);
-    let g = place as *mut G;
-    // SAFETY: the place lies in the slot, is aligned, and becomes a G for ever.
-    unsafe {
-        g.write(G::new(start, class.slot_size(), block));
-        Ok(&*g)
-    }
+    let (block, header) = places(layout, start, class);
+    Ok(NewSlot { start, class, block, header })
 }
 
-/// Calls `f` for every G there is, in any state. Slots that are just being made are left out.
-pub(crate) fn for_each_g(mut f: impl FnMut(&'static G)) {
-    all_g(|g| {
-        f(g);
-        true
-    });
-}
-
-/// As [`for_each_g`], until `f` says false. True: it never did.
-pub(crate) fn all_g(mut f: impl FnMut(&'static G) -> bool) -> bool {
+/// Calls `f` for every slot that was made, until `f` says false. True: it never did.
+pub(crate) fn all_slots(mut f: impl FnMut(&'static Slot) -> bool) -> bool {
     let Ok(layout) = tls::block::layout() else { return true };
-    // Acquire pairs with the release in `publish`.
-    let mut next = NEWEST.load(Ordering::Acquire).cast_const();
-    // SAFETY: slabs are leaked.
-    while let Some(slab) = unsafe { next.as_ref() } {
-        for index in 0..slab.used.load(Ordering::Relaxed).min(slab.slots) {
+    slabs().all(|slab| {
+        (0..slab.used.load(Ordering::Relaxed).min(slab.slots)).all(|index| {
             let start = slab.slot(index);
-            let (_, place) = places(layout, start, slab.class);
-            // SAFETY: the place is mapped and holds a G, or zeroes as long as nobody wrote one.
-            let g: &'static G = unsafe { &*(place as *const G) };
-            if g.slot_start() == start && !f(g) {
-                return false;
-            }
-        }
-        next = slab.older;
-    }
-    true
+            let (_, header) = places(layout, start, slab.class);
+            // SAFETY: the header is mapped and holds a Slot at its end, or zeroes as long as nobody wrote one.
+            let slot: &'static Slot = unsafe { &*((header + HEADER - size_of::<Slot>()) as *const Slot) };
+            slot.start() != start || f(slot)
+        })
+    })
 }
 
 /// Calls `f` with the addresses of every slab.
 pub(crate) fn for_each_slab(mut f: impl FnMut(Range<usize>)) {
-    // Acquire as in `all_g`.
-    let mut next = NEWEST.load(Ordering::Acquire).cast_const();
-    // SAFETY: slabs are leaked.
-    while let Some(slab) = unsafe { next.as_ref() } {
-        f(slab.start..slab.start + slab.slots * slab.class.stride());
-        next = slab.older;
-    }
+    slabs().for_each(|slab| f(slab.start..slab.start + slab.slots * slab.class.stride()));
 }
 
-/// Where a slot's TLS block (its thread pointer) and its G are.
+fn slabs() -> impl Iterator<Item = &'static Slab> {
+    // Acquire pairs with the release in `publish`. SAFETY: slabs are leaked.
+    let newest: Option<&'static Slab> = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
+    // SAFETY: as above. Relaxed: published together with the slab.
+    std::iter::successors(newest, |slab| unsafe { slab.older.load(Ordering::Relaxed).as_ref() })
+}
+
+/// Where a slot's TLS block (its thread pointer) and its header are.
 fn places(layout: &tls::layout::Layout, start: usize, class: SizeClass) -> (usize, usize) {
     let block = (start + class.stride() - layout.above) & !(layout.align - 1);
-    let g = (block - layout.below - size_of::<G>()) & !(align_of::<G>() - 1);
-    (block, g)
+    let header = (block - layout.below - HEADER) & !(HEADER / 2 - 1);
+    (block, header)
 }
 
-/// Slots that could not be finished, to be tried again.
-static UNFINISHED: [Lock<usize>; CLASSES] = [const { Lock::new(0) }; CLASSES];
-
-fn give_back(class: SizeClass, start: usize) {
-    let mut head = UNFINISHED[class.index()].lock();
-    // SAFETY: an unused slot of ours: the first word above its guard, which may be there, links the list.
-    unsafe { ((start + mem::PAGE) as *mut usize).write(*head) };
-    *head = start;
-}
-
-fn take_slot(class: SizeClass) -> io::Result<Slot> {
-    {
-        let mut head = UNFINISHED[class.index()].lock();
-        if *head != 0 {
-            let start = *head;
-            // SAFETY: see `give_back`.
-            *head = unsafe { *((start + mem::PAGE) as *const usize) };
-            return Ok(Slot { start, guarded: false });
+fn push_unfinished(class: SizeClass, start: usize) {
+    let head = &UNFINISHED[class.index()];
+    let mut first = head.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: an unused slot of ours, and the word lies above its guard, which may be there.
+        unsafe { ((start + mem::PAGE) as *mut usize).write(first) };
+        // Release: whoever takes the list sees the link.
+        match head.compare_exchange_weak(first, start, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => first = now,
         }
+    }
+}
+
+/// Takes one of the unfinished slots.
+fn pop_unfinished(class: SizeClass) -> Option<usize> {
+    let head = &UNFINISHED[class.index()];
+    if head.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    // Acquire pairs with the release in `push_unfinished`.
+    let first = head.swap(0, Ordering::Acquire);
+    let mut rest = first;
+    while rest != 0 {
+        // SAFETY: the list is ours now; its links were written by `push_unfinished`.
+        let next = unsafe { *((rest + mem::PAGE) as *const usize) };
+        if rest != first {
+            push_unfinished(class, rest);
+        }
+        rest = next;
+    }
+    (first != 0).then_some(first)
+}
+
+/// A slot that nobody else has, and whether it has its guard already.
+fn take_slot(class: SizeClass) -> io::Result<(usize, bool)> {
+    if let Some(start) = pop_unfinished(class) {
+        return Ok((start, false));
     }
     loop {
-        if let Some(slot) = take_from_open(class) {
-            return Ok(slot);
+        // Acquire pairs with `open_slab`. SAFETY: slabs are leaked.
+        let open: Option<&'static Slab> = unsafe { OPEN[class.index()].load(Ordering::Acquire).as_ref() };
+        if let Some(slab) = open {
+            let index = slab.used.fetch_add(1, Ordering::Relaxed);
+            if index < slab.slots {
+                return Ok((slab.slot(index), slab.guard(index)));
+            }
         }
-        open_slab(class)?;
+        open_slab(class, open)?;
     }
 }
 
-/// Opens a new slab, unless another thread does so meanwhile. Nobody waits for anybody: a goroutine that loses its P in
-/// here would be waited for by all that are run instead.
-fn open_slab(class: SizeClass) -> io::Result<()> {
-    let new = reserve_slab(class).map(|(start, bytes)| {
-        let slots = bytes / class.stride();
-        let guarded = (0..slots.div_ceil(BATCH)).map(|_| AtomicBool::new(false)).collect();
-        let used = AtomicUsize::new(0);
-        (Box::new(Slab { start, class, slots, used, guarded, older: ptr::null() }), bytes)
-    });
-    let mut open = OPEN[class.index()].lock();
-    if !open.is_some_and(Slab::has_room) {
-        *open = Some(publish(new?.0));
+/// Opens a new slab in place of `full`, unless another thread does so meanwhile.
+fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
+    let (start, bytes) = match reserve_slab(class) {
+        Ok(reserved) => reserved,
+        // Another thread may have got the last of the address space, for a slab that has room.
+        // SAFETY: slabs are leaked.
+        Err(error) => match unsafe { OPEN[class.index()].load(Ordering::Acquire).as_ref() } {
+            Some(slab) if slab.has_room() => return Ok(()),
+            _ => return Err(error),
+        },
+    };
+    let slots = bytes / class.stride();
+    let guarded = (0..slots.div_ceil(BATCH)).map(|_| AtomicBool::new(false)).collect();
+    let new = Box::into_raw(Box::new(Slab {
+        start,
+        class,
+        slots,
+        used: AtomicUsize::new(0),
+        guarded,
+        older: AtomicPtr::new(ptr::null_mut()),
+    }));
+    let full = full.map_or(ptr::null_mut(), |slab| ptr::from_ref(slab).cast_mut());
+    // Release: the slab is complete.
+    if OPEN[class.index()].compare_exchange(full, new, Ordering::Release, Ordering::Relaxed).is_err() {
+        // Another thread was faster, and nobody has seen ours.
+        // SAFETY: as just said.
+        unsafe {
+            mem::release(start, bytes);
+            drop(Box::from_raw(new));
+        }
         return Ok(());
     }
-    drop(open);
-    if let Ok((slab, bytes)) = new {
-        // SAFETY: nobody has seen it.
-        unsafe { mem::release(slab.start, bytes) };
-    }
+    publish(new);
     Ok(())
 }
 
-fn take_from_open(class: SizeClass) -> Option<Slot> {
-    let open = *OPEN[class.index()].lock();
-    let slab = open?;
-    let index = slab.used.fetch_add(1, Ordering::Relaxed);
-    (index < slab.slots).then(|| Slot { start: slab.slot(index), guarded: slab.guard(index) })
+/// Adds a slab to the list of all. Slots of it may have been handed out already: reports see them a moment later.
+fn publish(slab: *mut Slab) {
+    let mut newest = NEWEST.load(Ordering::Relaxed);
+    loop {
+        // SAFETY: slabs are leaked.
+        unsafe { (*slab).older.store(newest, Ordering::Relaxed) };
+        // Release: readers see a complete slab.
+        match NEWEST.compare_exchange_weak(newest, slab, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(now) => newest = now,
+        }
+    }
 }
-
-/// What a limit of the address space leaves to others: the allocator, threads. Without it the first allocation after a
-/// refused goroutine would end the process.
-const LEFT_TO_OTHERS: usize = 8 << 20;
 
 fn reserve_and_leave_room(bytes: usize) -> io::Result<usize> {
     let start = mem::reserve(bytes + LEFT_TO_OTHERS)?;
@@ -220,21 +263,4 @@ fn reserve_slab(class: SizeClass) -> io::Result<(usize, usize)> {
             Err(_) => bytes = (bytes / 4).max(slot),
         }
     }
-}
-
-/// Makes a slab known for ever.
-fn publish(slab: Box<Slab>) -> &'static Slab {
-    let slab = Box::into_raw(slab);
-    let mut newest = NEWEST.load(Ordering::Relaxed);
-    loop {
-        // SAFETY: not published yet.
-        unsafe { (*slab).older = newest };
-        // Release: readers see a complete slab.
-        match NEWEST.compare_exchange_weak(newest, slab, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => break,
-            Err(now) => newest = now,
-        }
-    }
-    // SAFETY: never freed.
-    unsafe { &*slab }
 }

@@ -1,13 +1,14 @@
-//! [`Barrier`]: everybody waits until all have come.
+//! [`Barrier`]: a number of goroutines or threads wait for each other until all have arrived.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::waitq::{GRANTED, Node, Queue};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// Lets a number of goroutines or threads meet, with std's surface. It can be used again and again.
+/// Lets a number of goroutines or threads wait for each other, with std's API. It can be used any number of
+/// times.
 ///
 /// ```
 /// use gort::sync::Barrier;
@@ -24,12 +25,12 @@ pub struct Barrier {
 }
 
 struct Meeting {
-    /// How many are in the queue.
+    /// The number of waiters in the queue.
     here: usize,
     queue: Queue,
 }
 
-/// Tells the one who came last from the others.
+/// Distinguishes the caller that arrived last, the leader, from the others.
 ///
 /// ```
 /// assert!(gort::sync::Barrier::new(1).wait().is_leader());
@@ -38,7 +39,7 @@ struct Meeting {
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// True for one of those that met.
+    /// True for exactly one of the callers that met: the one that arrived last.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         self.0
@@ -46,13 +47,13 @@ impl BarrierWaitResult {
 }
 
 impl Barrier {
-    /// A meeting of `n`. With 0 or 1 nobody ever waits.
+    /// A barrier for `n` callers. With 0 or 1 nobody ever waits.
     #[must_use]
     pub const fn new(n: usize) -> Barrier {
         Barrier { size: n, meeting: Lock::new(Meeting { here: 0, queue: Queue::new() }) }
     }
 
-    /// Waits until all have come. The last one does not wait; it is the leader.
+    /// Waits until all callers have arrived. The last one does not wait; it is the leader.
     pub fn wait(&self) -> BarrierWaitResult {
         let node = Node::new(0);
         let mut meeting = self.meeting.lock();
@@ -64,8 +65,8 @@ impl Barrier {
             return BarrierWaitResult(true);
         }
         meeting.here += 1;
-        // SAFETY: the node stays until it was woken: there is no deadline.
-        unsafe { meeting.queue.push_back(&node) };
+        // SAFETY: without a deadline, we keep the node until a waker has claimed and readied it.
+        unsafe { meeting.queue.push_back(node.link()) };
         drop(meeting);
         let claim = node.park(WaitReason::Barrier, std::ptr::from_ref(self) as usize, None);
         debug_assert_eq!(claim, GRANTED);
@@ -73,7 +74,7 @@ impl Barrier {
     }
 }
 
-// As std's: nothing in it can be seen half-changed after a panic.
+// As for std's primitives: a panic never leaves it half-changed.
 impl RefUnwindSafe for Barrier {}
 impl UnwindSafe for Barrier {}
 

@@ -1,4 +1,4 @@
-//! [`Condvar`]: the surface of [`RawCondvar`], with `parking_lot`'s names.
+//! [`Condvar`], the public condition variable: `parking_lot`'s API on top of [`RawCondvar`].
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -8,14 +8,14 @@ use super::deadline;
 use super::mutex::MutexGuard;
 use super::raw_condvar::RawCondvar;
 use super::waitq::Queue;
-use crate::atomic::AtomicU32;
-use crate::sched::lock::Lock;
+use crate::base::atomic::AtomicU32;
+use crate::base::lock::Lock;
 
-/// A condition variable for use with [`Mutex`](super::Mutex), with `parking_lot`'s surface.
+/// A condition variable for use with [`Mutex`](super::Mutex), with `parking_lot`'s API.
 ///
-/// One condition variable may be used with several mutexes. There are no spurious wake-ups, but between the
-/// notification and the lock others may have changed the value again: use [`wait_while`](Condvar::wait_while)
-/// or a loop.
+/// One condition variable may be used with several mutexes. There are no spurious wake-ups. But after the
+/// notification, others may change the value again before the waiter locks the mutex: use
+/// [`wait_while`](Condvar::wait_while) or a loop.
 ///
 /// ```
 /// use gort::sync::{Condvar, Mutex};
@@ -35,7 +35,7 @@ pub struct Condvar {
     raw: RawCondvar,
 }
 
-/// Whether a wait ended because its time was over.
+/// Says whether a wait ended because of its timeout or deadline.
 ///
 /// ```
 /// use gort::sync::{Condvar, Mutex};
@@ -54,7 +54,7 @@ impl WaitTimeoutResult {
 }
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     #[must_use]
     pub const fn new() -> Condvar {
         Condvar { raw: RawCondvar { waiting: AtomicU32::new(0), queue: Lock::new(Queue::new()) } }
@@ -66,12 +66,12 @@ impl Condvar {
         debug_assert!(notified);
     }
 
-    /// As [`wait`](Condvar::wait), but for no longer than the timeout, which may be `Duration::MAX`.
+    /// Like [`wait`](Condvar::wait), but waits no longer than the timeout, which may be `Duration::MAX`.
     pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
         WaitTimeoutResult(!self.wait_inner(guard, deadline::after(timeout)))
     }
 
-    /// As [`wait`](Condvar::wait), but not beyond the deadline.
+    /// Like [`wait`](Condvar::wait), but does not wait beyond the deadline.
     pub fn wait_until<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -80,7 +80,7 @@ impl Condvar {
         WaitTimeoutResult(!self.wait_inner(guard, Some(deadline)))
     }
 
-    /// Waits as long as the condition is true of the value.
+    /// Waits while the condition returns true for the value.
     pub fn wait_while<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -91,8 +91,8 @@ impl Condvar {
         }
     }
 
-    /// As [`wait_while`](Condvar::wait_while), but for no longer than the timeout. The result says that the
-    /// time was over and the condition still true.
+    /// Like [`wait_while`](Condvar::wait_while), but waits no longer than the timeout. The result says
+    /// whether the condition was still true after the timeout.
     pub fn wait_while_for<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -102,8 +102,8 @@ impl Condvar {
         self.wait_while_inner(guard, condition, deadline::after(timeout))
     }
 
-    /// As [`wait_while`](Condvar::wait_while), but not beyond the deadline. The result says that the time was
-    /// over and the condition still true.
+    /// Like [`wait_while`](Condvar::wait_while), but does not wait beyond the deadline. The result says
+    /// whether the condition was still true after the deadline.
     pub fn wait_while_until<T: ?Sized>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -129,20 +129,20 @@ impl Condvar {
         WaitTimeoutResult(false)
     }
 
-    /// Wakes the one who waits longest. Tells whether there was one.
+    /// Wakes the waiter that has waited longest. Returns whether there was one.
     pub fn notify_one(&self) -> bool {
         self.raw.notify_one()
     }
 
-    /// Wakes everybody who waits. Tells how many there were.
+    /// Wakes all waiters. Returns how many there were.
     pub fn notify_all(&self) -> usize {
         self.raw.notify_all()
     }
 
-    /// True if notified, false if the time was over.
+    /// Returns true if notified, false if the deadline passed.
     fn wait_inner<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, deadline: Option<Instant>) -> bool {
-        // SAFETY: the guard says that the mutex is locked by us, and it cannot be used before `wait` has locked
-        // it again.
+        // SAFETY: the guard proves that we hold the mutex, and nobody can use the guard before `wait` has
+        // locked the mutex again.
         let mutex = unsafe { MutexGuard::mutex(guard).raw() };
         self.raw.wait(mutex, deadline)
     }
@@ -159,7 +159,7 @@ impl Default for Condvar {
     }
 }
 
-// As std's: nothing in it can be seen half-changed after a panic.
+// As for std's primitives: a panic never leaves it half-changed.
 impl RefUnwindSafe for Condvar {}
 impl UnwindSafe for Condvar {}
 

@@ -1,3 +1,3 @@
-//! Timeouts to deadlines.
+//! `deadline::after` converts a timeout to a deadline.
 
-pub(super) use crate::time::clock::after;
+pub(super) use crate::sched::park::clock::after;

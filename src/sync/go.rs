@@ -1,4 +1,4 @@
-//! The parts of this module that start goroutines.
+//! The methods of this module that start goroutines: `WaitGroup::go`, `Group::go` and `Group::try_go`.
 
 use super::group::Group;
 use super::wait_group::WaitGroup;
@@ -31,7 +31,8 @@ impl WaitGroup {
 }
 
 impl<E: Send + 'static> Group<E> {
-    /// Runs `f` as a goroutine of the group. Waits first while as many run as the limit allows.
+    /// Runs `f` as a goroutine of the group. If the group is at its limit, waits first until a member is
+    /// done.
     ///
     /// ```
     /// use gort::sync::Group;
@@ -48,7 +49,7 @@ impl<E: Send + 'static> Group<E> {
         drop(crate::spawn(self.member(f)));
     }
 
-    /// As [`go`](Group::go), but gives `f` back instead of waiting.
+    /// Like [`go`](Group::go), but returns `f` instead of waiting if the group is at its limit.
     pub fn try_go<F>(&self, f: F) -> Result<(), F>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,

@@ -1,8 +1,8 @@
-//! [`Group`]: goroutines that work on one thing, and the first error of any of them.
+//! [`Group`]: goroutines that work on one job together, and the first error of any of them.
 //!
-//! What runs the members is not known here: [`Group::member`] wraps a closure so that, run anywhere, it
-//! accounts for itself; `go.rs` spawns it. A member that never runs (the spawn failed) or panics leaves the
-//! group all the same, since its place is given back when it is dropped.
+//! This file does not run the members. [`Group::member`] wraps a closure so that it enters and leaves the
+//! group wherever it is run, and `go.rs` spawns the wrapped closure. A member that panics, or never runs
+//! because the spawn failed, leaves the group nevertheless: dropping its `Place` gives the place back.
 
 use std::any::Any;
 use std::fmt;
@@ -12,13 +12,14 @@ use std::sync::Arc;
 use super::mutex::Mutex;
 use super::semaphore::{OwnedSemaphorePermit, Semaphore};
 use super::wait_group::{Entered, WaitGroup};
-use crate::sched::reason::WaitReason;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// Goroutines that work on one thing, as Go's `errgroup`.
+/// Goroutines that work on one job together, like Go's `errgroup`.
 ///
-/// [`go`](Group::go) runs a function that may fail, [`wait`](Group::wait) waits for all of them and gives the
-/// first error. A group may have a limit to how many run at once. Others are not stopped by an error; they can
-/// ask [`is_failed`](Group::is_failed). A panic counts as a failure and goes on in `wait`, when all are done.
+/// [`go`](Group::go) runs a function that may fail. [`wait`](Group::wait) waits for all members and returns
+/// the first error. A group may limit how many members run at once. An error does not stop the other members;
+/// they can check [`is_failed`](Group::is_failed). A panic counts as a failure: `wait` resumes it when all
+/// members are done.
 ///
 /// A clone is another handle to the same group, so that members can add members.
 pub struct Group<E> {
@@ -31,13 +32,13 @@ struct Shared<E> {
     first: Mutex<First<E>>,
 }
 
-/// How the group fares.
+/// The first failure of the group.
 enum First<E> {
-    /// Nobody has failed.
+    /// No member has failed.
     Fine,
-    /// Somebody has, and nobody was told yet.
+    /// A member has failed, and `wait` has not reported it yet.
     Failed(Failure<E>),
-    /// Somebody has, and `wait` has told it.
+    /// A member has failed, and `wait` has reported it.
     Told,
 }
 
@@ -46,8 +47,8 @@ enum Failure<E> {
     Panic(Box<dyn Any + Send>),
 }
 
-/// A member's place in the group, given up when dropped. The permit goes first (fields are dropped in their
-/// order), so that whoever has waited for the group finds it free.
+/// A member's place in the group. Dropping it gives the place back. The permit is dropped first (fields are
+/// dropped in the order of their declaration), so it is free when `wait` returns.
 struct Place {
     _permit: Option<OwnedSemaphorePermit>,
     _entered: Entered,
@@ -60,10 +61,10 @@ impl<E> Group<E> {
         Group::make(None)
     }
 
-    /// An empty group of which `limit` members run at once.
+    /// An empty group of which at most `limit` members run at once.
     ///
     /// # Panics
-    /// If the limit is 0: nobody could ever run.
+    /// If the limit is 0: no member could ever run.
     #[must_use]
     pub fn with_limit(limit: usize) -> Group<E> {
         assert!(limit > 0, "a group with limit 0 could never run anything");
@@ -75,10 +76,10 @@ impl<E> Group<E> {
         Group { shared: Arc::new(Shared { members: WaitGroup::new(), limit, first }) }
     }
 
-    /// Waits until all members are done. Gives the first error, once; later waits give `Ok` again.
+    /// Waits until all members are done. Returns the first error once; later calls return `Ok` again.
     ///
     /// # Panics
-    /// If the first failure was a panic, with what that member panicked with.
+    /// If the first failure was a panic, with the payload of that panic.
     pub fn wait(&self) -> Result<(), E> {
         self.shared.members.wait_as(WaitReason::Group, None);
         let mut first = self.shared.first.lock();
@@ -93,14 +94,14 @@ impl<E> Group<E> {
         }
     }
 
-    /// Whether a member has failed. For members that would rather stop then.
+    /// Whether a member has failed. Members can check this to stop early.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         !matches!(*self.shared.first.lock(), First::Fine)
     }
 
-    /// The closure that makes `f` a member of the group, to be run somewhere. Waits while as many are
-    /// members as the limit allows.
+    /// Wraps `f` in a closure that runs it as a member of the group. If the group is at its limit, waits
+    /// first until a member is done.
     pub(super) fn member<F>(&self, f: F) -> impl FnOnce() + use<E, F>
     where
         F: FnOnce() -> Result<(), E>,
@@ -110,7 +111,7 @@ impl<E> Group<E> {
         self.run_in(Place { _permit: permit, _entered: self.shared.members.enter() }, f)
     }
 
-    /// As `member`, but gives `f` back instead of waiting.
+    /// Like `member`, but returns `f` instead of waiting if the group is at its limit.
     pub(super) fn try_member<F>(&self, f: F) -> Result<impl FnOnce() + use<E, F>, F>
     where
         F: FnOnce() -> Result<(), E>,

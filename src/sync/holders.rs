@@ -1,38 +1,39 @@
-//! For reports: who holds the lock that a goroutine waits for, and whom it waits for.
+//! Tells reports which goroutines hold the lock that a parked goroutine waits for, and which ones block it.
 
 use super::holder::StackPage;
 use super::raw_mutex::RawMutex;
 use super::raw_rwlock::{RawRwLock, TO_READ_UPGRADABLY, TO_UPGRADE, UPGRADABLE, WRITER, readers};
 use super::waitq::Node;
-use crate::atomic::Ordering;
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::Place;
+use crate::base::atomic::Ordering;
+use crate::sched::park::wait::WaitPlace;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holders {
-    /// Nobody.
+    /// The lock is free, or its holder is not known.
     Nobody,
     /// One writer.
     Writer(StackPage),
-    /// So many readers of the lock at this address, and perhaps an upgradable one.
+    /// `count` readers of the lock at this address, and perhaps an upgradable reader besides.
     Readers { count: u64, lock: usize, upgradable: Option<StackPage> },
 }
 
 impl Holders {
-    /// Who holds the lock that a goroutine waits for with this reason and object; nobody, if it waits for something else.
+    /// The holders of the lock that a goroutine waits for with this reason and object. `Nobody` if it does
+    /// not wait for a lock.
     ///
     /// # Safety
-    /// The goroutine stays parked meanwhile.
+    /// The goroutine stays parked until this returns.
     pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Holders {
-        // SAFETY: waits for locks come with a place, and it borrows the lock.
+        // SAFETY: the object of a wait for a lock is a `WaitPlace`. The parked goroutine borrows the lock in it.
         unsafe {
             match reason {
                 WaitReason::Mutex => {
-                    RawMutex::holder_of(Place::at(object).object).map_or(Holders::Nobody, Holders::Writer)
+                    RawMutex::holder_of(WaitPlace::at(object).object).map_or(Holders::Nobody, Holders::Writer)
                 }
                 WaitReason::RwLockRead | WaitReason::RwLockWrite => {
-                    RawRwLock::holders_of(Place::at(object).object)
+                    RawRwLock::holders_of(WaitPlace::at(object).object)
                 }
                 _ => Holders::Nobody,
             }
@@ -41,7 +42,7 @@ impl Holders {
 }
 
 impl RawRwLock {
-    /// Who holds the lock. `object` is what a goroutine that waits for it gave to `park`.
+    /// The holders of the lock. `object` is what a goroutine that waits for the lock gave to `park`.
     ///
     /// # Safety
     /// `object` is the address of a live `RawRwLock`.
@@ -60,46 +61,47 @@ impl RawRwLock {
     }
 }
 
-/// Who has to do something before a goroutine can have the lock that it waits for.
+/// The goroutines that must act before a parked goroutine can get the lock that it waits for.
 #[derive(Clone, Copy)]
 pub(crate) struct Blockers {
-    /// The holder, if there can be only one and it is known.
+    /// The one holder that blocks it, if there is one and it is known.
     pub(crate) holder: Option<StackPage>,
-    /// And all of these.
+    /// The group of goroutines that blocks it besides the holder.
     pub(crate) crowd: Option<Crowd>,
-    /// Where it keeps others out itself.
+    /// The group that the parked goroutine itself belongs to, and which blocks others.
     pub(crate) member_of: Option<Crowd>,
 }
 
-/// Those at the `RwLock` of this address who keep others out together.
+/// A group of goroutines that together block others at the `RwLock` of this address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Crowd {
-    /// Whoever has locked it for reading.
+    /// All that have locked it for reading.
     Readers(usize),
-    /// Whoever is queued to write: new readers are behind it.
+    /// All that are queued to write: new readers wait behind them.
     Writers(usize),
 }
 
 impl Blockers {
-    /// For a goroutine that waits with this reason and object. `None`: it does not wait for a lock, or is about to get it.
+    /// The blockers of a goroutine that waits with this reason and object. `None` if it does not wait for a
+    /// lock, or is about to get it.
     ///
     /// # Safety
-    /// The goroutine stays parked meanwhile, and nobody else changes the lock.
+    /// The goroutine stays parked until this returns, and nobody changes the lock meanwhile.
     pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Option<Blockers> {
         // SAFETY: the caller's promise.
         let holders = unsafe { Holders::of_wait(reason, object) };
         if holders == Holders::Nobody {
             return None;
         }
-        // SAFETY: waits for locks come with a place, and its node is on the stack of who waits.
+        // SAFETY: the object of a wait for a lock is a `WaitPlace`. Its node is on the parked goroutine's stack.
         let (place, node) = unsafe {
-            let place = Place::at(object);
+            let place = WaitPlace::at(object);
             (place, &*(place.node as *const Node))
         };
         let writes = reason == WaitReason::RwLockWrite;
         let (holder, crowd) = match holders {
             Holders::Readers { lock, upgradable, .. } if writes => {
-                // Who upgrades is the upgradable one itself.
+                // A goroutine that waits to upgrade is itself the upgradable reader.
                 (upgradable.filter(|_| node.tag() != TO_UPGRADE), Some(Crowd::Readers(lock)))
             }
             Holders::Readers { lock, upgradable, .. } => {

@@ -1,4 +1,4 @@
-//! [`LazyLock`]: a value that is made when it is first used.
+//! [`LazyLock`]: a value that is made at its first use.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once::Once;
 
-/// A value that is made on first use, with std's surface.
+/// A value that is made at its first use, with std's API.
 ///
-/// If the initialiser panics it is gone, and so is the hope for a value: everybody who waits, and everybody
-/// after, panics too.
+/// The initialiser can run only once. If it panics, there will never be a value: all waiting callers and all
+/// later ones panic, too.
 ///
 /// ```
 /// use gort::sync::LazyLock;
@@ -19,7 +19,7 @@ use super::once::Once;
 /// ```
 pub struct LazyLock<T, F = fn() -> T> {
     once: Once,
-    /// Touched only by the run of `once`, and read when that is completed.
+    /// Only the function that `once` runs changes it. Others read it when `once` is completed.
     state: UnsafeCell<State<T, F>>,
 }
 
@@ -30,7 +30,7 @@ enum State<T, F> {
     Taken,
 }
 
-// SAFETY: shared access gives `&T`; `F` is called by one thread, and a `T` may come from another.
+// SAFETY: shared access gives `&T`. One thread calls `F`, and another may drop the `T` that it made.
 unsafe impl<T: Sync + Send, F: Send> Sync for LazyLock<T, F> {}
 impl<T: RefUnwindSafe + UnwindSafe, F: UnwindSafe> RefUnwindSafe for LazyLock<T, F> {}
 impl<T: UnwindSafe, F: UnwindSafe> UnwindSafe for LazyLock<T, F> {}
@@ -41,14 +41,14 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
         LazyLock { once: Once::new(), state: UnsafeCell::new(State::Waiting(f)) }
     }
 
-    /// The value, made now if it was not before. The same as `&*lazy`.
+    /// The value. Makes it first if that has not happened yet. Equivalent to `&*lazy`.
     ///
     /// # Panics
-    /// If the initialiser panics, or has panicked.
+    /// If the initialiser panics, or has panicked before.
     #[inline]
     pub fn force(this: &LazyLock<T, F>) -> &T {
         this.once.call_once(|| this.make());
-        // SAFETY: completed, so nobody changes it.
+        // SAFETY: `once` is completed, so nobody changes the state.
         match unsafe { &*this.state.get() } {
             State::Made(value) => value,
             _ => unreachable!("a completed LazyLock has a value"),
@@ -57,24 +57,25 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
 
     #[cold]
     fn make(&self) {
-        // SAFETY: one run at a time, and nobody reads before it is completed.
+        // SAFETY: `once` runs one function at a time, and nobody reads the state before it is completed.
         let state = unsafe { &mut *self.state.get() };
         let State::Waiting(f) = std::mem::replace(state, State::Taken) else {
             panic!("the initialiser of this LazyLock has panicked");
         };
         let value = f();
-        // SAFETY: as above; `f` has not touched it, a nested `force` waits.
+        // SAFETY: the run is still the only access to the state. `f` has not touched it: a nested `force`
+        // would wait.
         unsafe { *self.state.get() = State::Made(value) };
     }
 }
 
 impl<T, F> LazyLock<T, F> {
-    /// The value, if it was made already. Never waits.
+    /// The value, if it has been made. Never waits.
     pub fn get(this: &LazyLock<T, F>) -> Option<&T> {
         if !this.once.is_completed() {
             return None;
         }
-        // SAFETY: completed, so nobody changes it.
+        // SAFETY: `once` is completed, so nobody changes the state.
         match unsafe { &*this.state.get() } {
             State::Made(value) => Some(value),
             _ => None,

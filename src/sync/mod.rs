@@ -1,10 +1,12 @@
-//! Locks and other ways to wait for one another: from goroutines and from plain threads, in any mix.
+//! Locks and other synchronization primitives, for goroutines and plain threads in any mix.
 //!
-//! The names and surfaces are those you know: [`Mutex`], [`RwLock`] and [`Condvar`] are `parking_lot`'s (no
-//! poisoning; a panic releases what its goroutine held), [`Once`], [`OnceLock`], [`LazyLock`] and [`Barrier`]
-//! are std's, [`WaitGroup`], [`Pool`], [`Group`] and [`SingleFlight`] are Go's, and [`Semaphore`] is weighted
-//! and fair. A wait blocks the goroutine, not its thread, and allocates nothing. All timeouts accept
-//! `Duration::MAX`, which means for ever; with `Duration::ZERO` they try once.
+//! The names and APIs are familiar ones. [`Mutex`], [`RwLock`] and [`Condvar`] are `parking_lot`'s: there is
+//! no poisoning, and a panic releases what its goroutine held. [`Once`], [`OnceLock`], [`LazyLock`] and
+//! [`Barrier`] are std's. [`WaitGroup`], [`Pool`], [`Group`] and [`SingleFlight`] are Go's. [`Semaphore`] is
+//! weighted and fair.
+//!
+//! A wait blocks the goroutine, not its thread, and allocates nothing. All timeouts accept `Duration::MAX`,
+//! which means forever; with `Duration::ZERO` they try once.
 //!
 //! ```
 //! use gort::sync::{Mutex, WaitGroup};

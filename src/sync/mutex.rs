@@ -1,4 +1,4 @@
-//! [`Mutex`]: `lock_api`'s surface over [`RawMutex`].
+//! [`Mutex`], the public mutex: `lock_api`'s types and traits on top of [`RawMutex`].
 
 use std::time::{Duration, Instant};
 
@@ -6,19 +6,19 @@ use super::deadline;
 use super::holder::StackPage;
 use super::raw_mutex::RawMutex;
 use super::waitq::Queue;
-use crate::atomic::AtomicU32;
-use crate::sched::lock::Lock;
-use crate::time::clock;
+use crate::base::atomic::AtomicU32;
+use crate::base::lock::Lock;
+use crate::sched::park::clock;
 
 /// A mutual exclusion lock that blocks the goroutine, not its thread.
 ///
-/// The surface is `lock_api`'s, which users of `parking_lot` know: `lock` gives a guard, there is no
-/// poisoning, and a panic while the guard lives releases the lock. Under contention it is Go's mutex: whoever
-/// runs may overtake parked waiters, but a waiter that has waited for a millisecond is served in order. It
-/// works from goroutines and from plain threads in any mix; 24 bytes besides the value.
+/// The API is `lock_api`'s, as in `parking_lot`: `lock` returns a guard. There is no poisoning: a panic while
+/// the guard lives releases the lock. Under contention it works like Go's mutex: running goroutines may
+/// overtake parked ones, but a goroutine that has waited for a millisecond is served in order. The mutex
+/// works from goroutines and from plain threads in any mix. It takes 24 bytes besides the value.
 ///
-/// As std's, guards stay with the goroutine or thread that locked. Locking a mutex that the caller holds blocks
-/// for ever.
+/// As with std's mutex, a guard stays with the goroutine or thread that locked. Locking a mutex that the
+/// caller already holds blocks forever.
 ///
 /// ```
 /// use gort::sync::Mutex;
@@ -34,7 +34,7 @@ use crate::time::clock;
 /// ```
 pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
 
-/// The right to use the value of a [`Mutex`]; unlocks it when dropped.
+/// The right to use the value of a [`Mutex`]. Dropping the guard unlocks the mutex.
 ///
 /// ```
 /// let mutex = gort::sync::Mutex::new(1);
@@ -58,8 +58,8 @@ pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, RawMutex, T>;
 pub type MappedMutexGuard<'a, T> = lock_api::MappedMutexGuard<'a, RawMutex, T>;
 
 impl RawMutex {
-    /// Where the holder is, if there is one. `object` is what a goroutine that waits for a mutex gave to
-    /// `park`.
+    /// A page of the holder's stack, if the holder is known. `object` is what a goroutine that waits for the
+    /// mutex gave to `park`.
     ///
     /// # Safety
     /// `object` is the address of a live `RawMutex`.
@@ -98,14 +98,14 @@ unsafe impl lock_api::RawMutex for RawMutex {
     }
 }
 
-// SAFETY: `release_fair` gives the lock up, by handing it over.
+// SAFETY: `release_fair` releases the lock: it hands it to a waiter or frees it.
 unsafe impl lock_api::RawMutexFair for RawMutex {
     unsafe fn unlock_fair(&self) {
         self.release_fair();
     }
 }
 
-// SAFETY: `acquire_until` tells whether the lock was taken.
+// SAFETY: the results tell whether the lock was taken.
 unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Duration = Duration;
     type Instant = Instant;

@@ -1,29 +1,29 @@
-//! [`Once`]: something that is done once, by the first who comes; the others wait for it.
+//! [`Once`]: runs a function once. The first caller runs it, and the others wait until it has returned.
 //!
-//! The word: INCOMPLETE, RUNNING or COMPLETE, and QUEUED, which says that somebody waits. Everybody queues
-//! under the queue's lock by a step that found the word not COMPLETE and left QUEUED set. Whoever ends a run
-//! replaces the whole word in one step; if that finds QUEUED it wakes the whole queue, and all look again. So
-//! nobody sleeps on when there is something to do, and a panic, which makes the word INCOMPLETE again, lets
-//! one of those that waited try next.
+//! The word is INCOMPLETE, RUNNING or COMPLETE, plus QUEUED, which says that the queue is not empty. A waiter
+//! queues under the queue's lock, by a step that found the word not COMPLETE and left QUEUED set. The caller
+//! that ends a run replaces the whole word in one step. If that step finds QUEUED, the caller wakes the whole
+//! queue, and all waiters look at the word again. So no waiter sleeps through a change. A panic makes the
+//! word INCOMPLETE again, and one of the woken waiters tries next.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::waitq::{Node, Queue, RETRY};
-use crate::atomic::{AtomicU32, Ordering};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicU32, Ordering};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 const INCOMPLETE: u32 = 0;
 const RUNNING: u32 = 1;
 const COMPLETE: u32 = 2;
 const QUEUED: u32 = 4;
 
-/// Runs a function once, whoever asks for it.
+/// Runs a function once, however many callers there are.
 ///
-/// If the function panics, it does not count as done: the panic goes on in the caller, and one of those that
-/// wait, or the next that comes, runs its own. (std poisons the `Once` instead; Go counts it as done.) A
-/// function that asks for its own `Once` waits for itself, for ever.
+/// A function that panics does not count as done: the panic continues in its caller, and one of the waiting
+/// callers, or the next new one, runs its own function. (std poisons the `Once` instead; Go counts it as
+/// done.) A function that calls its own `Once` waits for itself forever.
 ///
 /// ```
 /// use gort::sync::Once;
@@ -40,14 +40,14 @@ pub struct Once {
 }
 
 impl Once {
-    /// Nothing was run yet.
+    /// A `Once` that has not run any function.
     #[must_use]
     pub const fn new() -> Once {
         Once { state: AtomicU32::new(INCOMPLETE), queue: Lock::new(Queue::new()) }
     }
 
-    /// Runs `f` if nothing was run yet, or waits until the run that goes on is over. When this returns, a
-    /// function has been run to its end and what it did is visible.
+    /// Runs `f` if no function has completed yet, or waits for the one that is running. When this returns, a
+    /// function has completed, and its effects are visible to the caller.
     #[inline]
     pub fn call_once(&self, f: impl FnOnce()) {
         if self.is_completed() {
@@ -62,23 +62,23 @@ impl Once {
         });
     }
 
-    /// Whether a function has been run to its end.
+    /// Whether a function has completed.
     #[inline]
     #[must_use]
     pub fn is_completed(&self) -> bool {
-        // Acquire pairs with the Release in `Run::drop`: what the function did is visible.
+        // Acquire pairs with the Release in `Run::drop`: the effects of the function are visible.
         self.state.load(Ordering::Acquire) == COMPLETE
     }
 
-    /// Waits until a function has been run to its end by somebody else.
+    /// Waits until another caller's function has completed.
     pub fn wait(&self) {
         while !self.is_completed() {
             self.wait_for_change(|_| false);
         }
     }
 
-    /// Runs `f` if nothing was run to its end; its result says whether it is done now. Returns false if `f`
-    /// was run and is not.
+    /// Runs `f` if no function has completed yet. `f` returns whether the `Once` is now complete. Returns
+    /// false if `f` was run and returned false, and true otherwise.
     #[cold]
     pub(super) fn run(&self, f: &mut dyn FnMut() -> bool) -> bool {
         loop {
@@ -88,7 +88,7 @@ impl Once {
                 RUNNING => self.wait_for_change(|state| state & !QUEUED == INCOMPLETE),
                 _ => {
                     let running = state | RUNNING;
-                    // Acquire: what an attempt before, which ended with the Release in `Run::drop`, left is
+                    // Acquire pairs with the Release in `Run::drop`: the effects of a failed attempt are
                     // visible.
                     if self
                         .state
@@ -107,7 +107,7 @@ impl Once {
         }
     }
 
-    /// Parks until the word changes from a state that is neither COMPLETE nor `wanted`.
+    /// Parks until the current run ends. Returns at once if the word is COMPLETE or `wanted`.
     fn wait_for_change(&self, wanted: impl Fn(u32) -> bool) {
         let node = Node::new(0);
         let mut queue = self.queue.lock();
@@ -122,20 +122,20 @@ impl Once {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was woken: there is no deadline.
-        unsafe { queue.push_back(&node) };
+        // SAFETY: without a deadline, we keep the node until a waker has claimed and readied it.
+        unsafe { queue.push_back(node.link()) };
         drop(queue);
         let claim = node.park(WaitReason::Once, std::ptr::from_ref(self) as usize, None);
         debug_assert_eq!(claim, RETRY);
     }
 
-    /// As new. The caller has exclusive access.
+    /// Makes this a new `Once`. The caller has exclusive access.
     pub(super) fn reset(&mut self) {
         *self = Once::new();
     }
 }
 
-/// A run; ends when it is dropped, after the function or by its panic.
+/// A run of a function. Dropping it ends the run, after the function has returned or while it panics.
 struct Run<'a> {
     once: &'a Once,
     outcome: u32,
@@ -158,7 +158,7 @@ impl Default for Once {
     }
 }
 
-// As std's: nothing in it can be seen half-changed after a panic.
+// As for std's primitives: a panic never leaves it half-changed.
 impl RefUnwindSafe for Once {}
 impl UnwindSafe for Once {}
 

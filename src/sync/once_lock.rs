@@ -1,4 +1,4 @@
-//! [`OnceLock`]: a value that is set once.
+//! [`OnceLock`]: a cell whose value is set once.
 
 use std::cell::UnsafeCell;
 use std::convert::Infallible;
@@ -9,10 +9,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::once::Once;
 
-/// A cell that is written once and then read by anybody, with std's surface.
+/// A cell that is written once and can then be read from anywhere, with std's API.
 ///
-/// If an initialiser panics, the cell stays empty: one of those that wait, or the next that comes, runs its
-/// own.
+/// If an initialiser panics, the cell stays empty: one of the waiting callers, or the next new one, runs its
+/// own initialiser.
 ///
 /// ```
 /// use gort::sync::OnceLock;
@@ -23,12 +23,12 @@ use super::once::Once;
 /// ```
 pub struct OnceLock<T> {
     once: Once,
-    /// Initialised if `once` is completed. Written only by its run.
+    /// Initialised if `once` is completed. Only the function that `once` runs writes it.
     value: UnsafeCell<MaybeUninit<T>>,
     owns: PhantomData<T>,
 }
 
-// SAFETY: shared access gives `&T`, and a `T` may come from another thread and be dropped here.
+// SAFETY: shared access gives `&T`, and one thread may drop a `T` that another has made.
 unsafe impl<T: Sync + Send> Sync for OnceLock<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: Send> Send for OnceLock<T> {}
@@ -45,13 +45,13 @@ impl<T> OnceLock<T> {
     /// The value, if there is one. Never waits.
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: completed means initialised, and no longer written.
+        // SAFETY: completed means that the value is initialised and no longer written.
         self.once.is_completed().then(|| unsafe { (*self.value.get()).assume_init_ref() })
     }
 
     /// The value, if there is one.
     pub fn get_mut(&mut self) -> Option<&mut T> {
-        // SAFETY: completed means initialised.
+        // SAFETY: completed means that the value is initialised.
         self.once.is_completed().then(|| unsafe { self.value.get_mut().assume_init_mut() })
     }
 
@@ -61,7 +61,8 @@ impl<T> OnceLock<T> {
         self.get().expect("a completed cell has a value")
     }
 
-    /// Gives the cell its value, or the value back if it has one. Waits for an initialiser that is running.
+    /// Sets the value of an empty cell. If the cell has a value, returns `value` as an error. Waits for an
+    /// initialiser that is running.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
         self.get_or_init(|| value.take().expect("run once"));
@@ -71,7 +72,7 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// The value; `f` makes it if there is none. Waits for an initialiser that is running.
+    /// The value. If there is none, `f` makes it. Waits for an initialiser that is running.
     #[inline]
     pub fn get_or_init(&self, f: impl FnOnce() -> T) -> &T {
         match self.get_or_try_init(|| Ok::<T, Infallible>(f())) {
@@ -79,8 +80,8 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// As [`get_or_init`](OnceLock::get_or_init), for initialisers that may fail; then the cell stays empty,
-    /// and one of those that wait runs its own.
+    /// Like [`get_or_init`](OnceLock::get_or_init), for an initialiser that may fail. If it fails the cell
+    /// stays empty, and one of the waiting callers runs its own initialiser.
     #[inline]
     pub fn get_or_try_init<E>(&self, f: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
@@ -97,7 +98,8 @@ impl<T> OnceLock<T> {
             let f = f.take().expect("run once");
             match f() {
                 Ok(value) => {
-                    // SAFETY: nobody reads before the run is completed, and only one run goes on at a time.
+                    // SAFETY: `once` runs one function at a time, and nobody reads the value before it is
+                    // completed.
                     unsafe { (*self.value.get()).write(value) };
                     true
                 }
@@ -113,16 +115,17 @@ impl<T> OnceLock<T> {
         }
     }
 
-    /// The value, if there was one.
+    /// Consumes the cell and returns its value, if it has one.
     pub fn into_inner(mut self) -> Option<T> {
         self.take()
     }
 
-    /// The value, if there was one; the cell is empty then.
+    /// Takes the value out, if there is one, and leaves the cell empty.
     pub fn take(&mut self) -> Option<T> {
         self.once.is_completed().then(|| {
             self.once.reset();
-            // SAFETY: it was initialised, and is not any more.
+            // SAFETY: the value was initialised, and after the reset the cell counts as empty, so it is read
+            // once.
             unsafe { self.value.get_mut().assume_init_read() }
         })
     }

@@ -1,45 +1,47 @@
-//! How long a waiter lets others overtake it.
+//! The time for which a waiter lets others overtake it before it counts as starving: a millisecond.
 //!
-//! In a bubble, whose clock stands still as long as anybody can run: not at all once it has lost.
+//! In a bubble, a waiter that has lost once counts as starving at once, because the bubble's clock stands
+//! still while any of its goroutines can run.
 
-use crate::sched::bubble;
-use crate::time::clock::nanos;
+use crate::sched::park::clock::nanos;
+use crate::sched::types::current::current_bubble;
 
-/// A millisecond, Go's figure: long enough that a busy lock stays with whoever runs, short enough that nobody
-/// notices.
+/// The wait after which a waiter counts as starving: a millisecond in nanoseconds, Go's value. It is long
+/// enough for a busy lock to stay with goroutines that run, and short enough to go unnoticed.
 const LIMIT_NANOS: u64 = 1_000_000;
+/// The same limit in microseconds, for stamps.
 const LIMIT_MICROS: u32 = 1_000;
 
-/// Remembers since when somebody waits. Reads the clock only when asked, so a wait that ends well reads it
-/// once.
+/// Remembers when a waiter began to wait. It reads the clock only on demand, so a wait that ends well reads
+/// it once.
 pub(super) struct Patience {
     since: Option<u64>,
 }
 
 impl Patience {
-    /// Nobody waits yet.
+    /// The wait has not begun.
     pub(super) fn new() -> Patience {
         Patience { since: None }
     }
 
-    /// The wait begins, unless it has begun before.
+    /// Records the start of the wait, unless it has begun before.
     pub(super) fn start(&mut self) {
         self.since.get_or_insert_with(nanos);
     }
 
-    /// Whether the wait has been too long.
+    /// Whether the waiter counts as starving.
     pub(super) fn is_exhausted(&self) -> bool {
-        self.since.is_some_and(|since| bubble::number() != 0 || nanos() - since > LIMIT_NANOS)
+        self.since.is_some_and(|since| current_bubble() != 0 || nanos() - since > LIMIT_NANOS)
     }
 }
 
-/// The time as a stamp that others can look at. In microseconds; it wraps after 71 minutes, and then calls a
-/// very old stamp young for a millisecond.
+/// The current time in microseconds, as a stamp that others can check. It wraps after 71 minutes; a very old
+/// stamp then looks young for a millisecond.
 pub(super) fn stamp() -> u32 {
     (nanos() / 1_000) as u32
 }
 
-/// Whether a stamp is so old that its owner should wait no longer.
+/// Whether the waiter that made this stamp counts as starving.
 pub(super) fn is_overdue(since: u32) -> bool {
-    bubble::number() != 0 || stamp().wrapping_sub(since) > LIMIT_MICROS
+    current_bubble() != 0 || stamp().wrapping_sub(since) > LIMIT_MICROS
 }

@@ -1,13 +1,14 @@
-//! [`Pool`]: things that are expensive to make, kept for the next one who needs one.
+//! [`Pool`]: keeps values that are expensive to make, for the next caller that needs one.
 //!
-//! One shard per P, each a slot for one value and behind it a small stack under a runtime lock. A caller uses
-//! the shard of the P it runs on and looks into the others only when that is empty, so there is hardly ever
-//! contention; and the common pattern, one taken and the same put back, is two atomic steps on the slot.
-//! Nothing is allocated, freed or dropped under the locks: a shard's memory is made before its lock is taken,
-//! and what does not fit is dropped after.
+//! The pool has one shard for each core, rounded up to a power of two; the number of a P selects its shard. A
+//! shard is a slot for one value and, behind it, a small stack under a runtime lock. A caller uses the shard
+//! of the P it runs on and looks into the others only when that one is empty, so there is hardly ever
+//! contention. The common pattern, to take one value and put it back, is two atomic steps on the slot.
+//! Nothing is allocated, freed or dropped under the locks: a caller allocates a shard's memory before it
+//! takes the lock, and drops a value that does not fit after it has released the lock.
 //!
-//! Go's pool keeps what is put until the second garbage collection after. There is none here, so each shard
-//! keeps a fixed number at most.
+//! Go's pool keeps a value until the second garbage collection after its `Put`. Rust has no garbage
+//! collection, so each shard keeps a fixed number of values at most.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -17,15 +18,15 @@ use crossbeam_utils::CachePadded;
 
 use super::once_lock::OnceLock;
 use super::slot::Slot;
-use crate::sched::lock::Lock;
+use crate::base::lock::Lock;
 
-/// How many each shard keeps.
+/// The number of values that a shard's stack keeps at most, besides the one in its slot.
 const KEEP: usize = 32;
 
-/// A stock of reusable values, as Go's `sync.Pool`.
+/// A stock of reusable values, like Go's `sync.Pool`.
 ///
-/// `get` gives one that was put before, or a new one; which of them is not specified, and what is put may
-/// vanish at any time. Values are kept as they were put: reset them before or after.
+/// `get` returns a value that was put before, or a new one; which of these is not specified. The pool may
+/// drop a value at any time. It does not reset values: do that before `put` or after `get`.
 ///
 /// ```
 /// use gort::sync::Pool;
@@ -46,17 +47,17 @@ struct Shard<T> {
     slot: Slot<T>,
     /// Never grows: its capacity is 0 or `KEEP`.
     items: Lock<Vec<T>>,
-    /// The length of `items`, for those who look for a shard to take from. Written under the lock.
+    /// The length of `items`, for callers that look for a shard to take from. Written under the lock.
     len: AtomicUsize,
 }
 
 impl<T, F: Fn() -> T> Pool<T, F> {
-    /// An empty pool; `new` makes a value when there is none.
+    /// An empty pool. `get` calls `new` when there is no value to reuse.
     pub const fn new(new: F) -> Pool<T, F> {
         Pool { new, shards: OnceLock::new() }
     }
 
-    /// A value that was put, or else a new one.
+    /// A value that was put before, or else a new one.
     #[inline]
     pub fn get(&self) -> T {
         self.take().unwrap_or_else(&self.new)
@@ -64,7 +65,7 @@ impl<T, F: Fn() -> T> Pool<T, F> {
 }
 
 impl<T, F> Pool<T, F> {
-    /// A value that was put, if there is one.
+    /// A value that was put before, if there is one.
     #[inline]
     pub fn take(&self) -> Option<T> {
         let shards = self.shards.get()?;
@@ -79,7 +80,7 @@ impl<T, F> Pool<T, F> {
         shards[home(shards)].push(value);
     }
 
-    /// Drops all that is kept.
+    /// Drops all values that the pool keeps.
     pub fn clear(&self) {
         for shard in self.shards.get().into_iter().flatten() {
             drop(shard.slot.take());
@@ -89,7 +90,7 @@ impl<T, F> Pool<T, F> {
 }
 
 impl<T> Shard<T> {
-    /// A power of two, at least one for each core.
+    /// Makes all shards: at least one for each core, and a power of two.
     fn make_all() -> Box<[CachePadded<Shard<T>>]> {
         let count = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
         (0..count)
@@ -109,7 +110,7 @@ impl<T> Shard<T> {
     }
 
     fn pop_item(&self) -> Option<T> {
-        // A hint: a value that is being put right now may be missed.
+        // The length is a hint: this may miss a value that is being put right now.
         if self.len.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -134,7 +135,7 @@ impl<T> Shard<T> {
         drop(rest);
     }
 
-    /// The value comes back if there is no room.
+    /// Returns the value if there is no room for it.
     fn try_push(&self, value: T) -> Option<T> {
         let mut items = self.items.lock();
         let room = items.capacity().min(KEEP);
@@ -165,16 +166,17 @@ impl<T> Shard<T> {
     }
 }
 
-/// The shard of the caller.
+/// The index of the caller's own shard.
 #[inline]
 fn home<T>(shards: &[CachePadded<Shard<T>>]) -> usize {
-    // There are a power of two of them.
+    // The number of shards is a power of two.
     shard_hint() & (shards.len() - 1)
 }
 
-/// Which shard is near: the number of the caller's P, or for a foreign thread some number that stays the same.
+/// The number of the caller's P. On a foreign thread, an arbitrary number that stays the same for that
+/// thread.
 fn shard_hint() -> usize {
-    if let Some(p) = crate::sched::section::current_p() {
+    if let Some(p) = crate::sched::types::current::current_p() {
         return p;
     }
     static NEXT: AtomicUsize = AtomicUsize::new(0);

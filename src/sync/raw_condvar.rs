@@ -1,40 +1,42 @@
-//! The condition variable itself: a queue.
+//! The condition variable itself: a queue of waiters.
 //!
 //! A waiter queues before it unlocks the mutex, so a notification that follows a change made under that mutex
-//! finds it. Waiters are served in the order in which they came, and none wakes up without a notification or
-//! its deadline.
+//! finds the waiter. Waiters are served in the order of their arrival. None wakes up without a notification
+//! or its deadline.
 //!
-//! A notification is often given under the mutex. A waiter that ran at once would find it held and park
-//! again. So it is moved to the queue of the mutex instead, without being woken, and the unlock wakes it. That
-//! is done only with waiters that have no deadline: nobody else may end the wait of one that is between two
-//! queues. The claim with which a waiter wakes up tells it where it was: `NOTIFIED` (lock the mutex), or one
-//! of the mutex's own.
+//! A notifier often holds the mutex. A waiter that ran at once would find the mutex held and park again. So
+//! the notifier moves the waiter to the queue of the mutex without waking it, and the unlock wakes it. The
+//! notifier moves only waiters that have no deadline, because nothing else may end a wait while its node is
+//! between two queues. The claim tells a waiter from which queue it was woken: `NOTIFIED` (from this one: it
+//! must lock the mutex), or one of the mutex's own claims.
 
 use std::time::Instant;
 
 use super::raw_mutex::RawMutex;
 use super::waitq::{Claimed, ClaimedList, GRANTED, NOTIFIED, Node, Queue, RETRY, Unlinked};
-use crate::atomic::{AtomicU32, Ordering};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicU32, Ordering};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// The tag of a waiter with a deadline; others have the address of their mutex.
+/// The tag of a waiter with a deadline, which cannot be moved. The tag of any other waiter is the address of
+/// its mutex.
 const STAYS: usize = 0;
 
 pub(super) struct RawCondvar {
-    /// 1 while somebody is queued. Changes under the queue's lock.
+    /// 1 while the queue is not empty, else 0. Changes only under the queue's lock.
     pub(super) waiting: AtomicU32,
     pub(super) queue: Lock<Queue>,
 }
 
 impl RawCondvar {
-    /// Unlocks the mutex, which the caller holds, waits, and locks it again. False if the time was over.
+    /// Unlocks the mutex, which the caller holds, waits, and locks it again. Returns false if the deadline
+    /// passed.
     pub(super) fn wait(&self, mutex: &RawMutex, deadline: Option<Instant>) -> bool {
         let node = Node::new(if deadline.is_none() { std::ptr::from_ref(mutex) as usize } else { STAYS });
         let mut queue = self.queue.lock();
-        // SAFETY: the node stays until it was claimed and readied, or has been removed below. Without a
-        // deadline it stays until it was readied, which is what moving it relies on.
-        unsafe { queue.push_back(&node) };
+        // SAFETY: we keep the node until a waker has claimed and readied it, or we have removed it below.
+        // Without a deadline we keep it until it is readied; moving the node relies on this.
+        unsafe { queue.push_back(node.link()) };
         self.waiting.store(1, Ordering::Relaxed);
         drop(queue);
         mutex.release();
@@ -44,7 +46,8 @@ impl RawCondvar {
             RETRY => mutex.acquire_woken(),
             _ => {
                 let mut queue = self.queue.lock();
-                queue.remove(&node);
+                // SAFETY: the node is ours, and if it is linked then here.
+                unsafe { queue.remove(node.link()) };
                 self.note_waiting(&queue);
                 drop(queue);
                 mutex.acquire();
@@ -67,7 +70,7 @@ impl RawCondvar {
                         break Some(Next::Ready(claimed));
                     }
                 }
-                // SAFETY: without a deadline, so it cannot give up.
+                // SAFETY: the waiter has no deadline, so it cannot give up.
                 Some(mutex) => break unsafe { queue.unlink_front() }.map(|waiter| Next::Move(waiter, mutex)),
             }
         };
@@ -82,7 +85,7 @@ impl RawCondvar {
         }
         let mut queue = self.queue.lock();
         let mut ready = ClaimedList::new();
-        // Ours alone: nobody else knows these nodes, and their owners cannot give up.
+        // This queue needs no lock: only we know its nodes, and their owners cannot give up.
         let mut moving = Queue::new();
         let mut moved = 0;
         while let Some(tag) = queue.front_tag() {
@@ -90,7 +93,7 @@ impl RawCondvar {
                 if let Some(claimed) = queue.claim_front(NOTIFIED) {
                     ready.push(claimed);
                 }
-            // SAFETY: without a deadline, so it cannot give up.
+            // SAFETY: the waiter has no deadline, so it cannot give up.
             } else if let Some(waiter) = unsafe { queue.unlink_front() } {
                 moving.push_unlinked(waiter);
                 moved += 1;
@@ -101,7 +104,7 @@ impl RawCondvar {
         let notified = ready.len() + moved;
         ready.ready_all();
         while let Some(mutex) = moving.front_tag() {
-            // SAFETY: as above.
+            // SAFETY: the waiter has no deadline, so it cannot give up.
             if let Some(waiter) = unsafe { moving.unlink_front() } {
                 Next::Move(waiter, mutex).go();
             }
@@ -109,8 +112,9 @@ impl RawCondvar {
         notified
     }
 
-    /// Relaxed: a waiter says so before it unlocks the mutex, and a notifier has locked that mutex after (or
-    /// has changed nothing that the waiter did not see).
+    /// Whether the queue may be non-empty. Relaxed is enough: a waiter sets `waiting` before it unlocks the
+    /// mutex. A notifier has locked that mutex afterwards, or has changed nothing that the waiter had not
+    /// seen.
     fn anybody_waits(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) != 0
     }
@@ -120,11 +124,11 @@ impl RawCondvar {
     }
 }
 
-/// Somebody who was notified.
+/// A waiter that was notified.
 enum Next {
-    /// It will lock the mutex itself.
+    /// The waiter is woken and locks the mutex itself.
     Ready(Claimed),
-    /// It can be moved to the queue of the mutex, whose address this is.
+    /// The waiter is moved to the queue of the mutex at this address.
     Move(Unlinked, usize),
 }
 
@@ -133,8 +137,9 @@ impl Next {
         match self {
             Next::Ready(claimed) => claimed.ready(),
             Next::Move(waiter, mutex) => {
-                // SAFETY: the waiter borrows the mutex until it was readied. Nobody can do that before
-                // `requeue` has released the lock of the mutex's queue, its last access to the mutex.
+                // SAFETY: the waiter borrows the mutex until it is readied. Nobody can ready it before
+                // `requeue` has released the lock of the mutex's queue, and that release is the last access
+                // of `requeue` to the mutex.
                 let mutex = unsafe { &*(mutex as *const RawMutex) };
                 if let Some(waiter) = mutex.requeue(waiter) {
                     waiter.claim(NOTIFIED).ready();

@@ -59,9 +59,9 @@ use super::holder::{self, StackPage};
 use super::patience::Patience;
 use super::spin::Spin;
 use super::waitq::{Claimed, GRANTED, Node, Queue, RETRY, Unlinked};
-use crate::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 const FREE: u32 = 0;
 
@@ -273,9 +273,9 @@ impl RawMutex {
         // it, or it has left the queue by `leave`.
         unsafe {
             if front {
-                queue.push_front(node);
+                queue.push_front(node.link());
             } else {
-                queue.push_back(node);
+                queue.push_back(node.link());
             }
         }
         true
@@ -284,7 +284,8 @@ impl RawMutex {
     /// Removes the node of a waiter that gave up.
     fn leave(&self, node: &Node) {
         let mut queue = self.queue.lock();
-        if queue.remove(node) && queue.is_empty() {
+        // SAFETY: the node is alive, and if it is linked then here.
+        if unsafe { queue.remove(node.link()) } && queue.is_empty() {
             self.flags.fetch_and(!(QUEUED | STARVING), Ordering::Relaxed);
         }
     }

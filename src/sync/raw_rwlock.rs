@@ -1,47 +1,59 @@
-//! The reader-writer lock itself: one word and three queues. This file is about taking the lock; releasing
-//! and granting are in `rwlock_grant.rs`.
+//! The reader-writer lock itself: one word and three queues. This file takes the lock; `rwlock_grant.rs`
+//! releases it and grants it to waiters.
 //!
-//! Two modes, as the mutex has. In the normal mode whoever runs may overtake those that are parked: a release
-//! frees the lock and wakes all queued readers or, if there are none, a writer, and they compete. That keeps
-//! a busy lock with those that run; to give it to parked ones would make everybody else park, one switch for
-//! each step, without end. In the starving mode nobody overtakes, and the lock is handed over: to all queued
-//! readers when a writer leaves, to the first writer when the last reader leaves.
+//! The lock has two modes, like the mutex.
+//! - Normal mode: goroutines that run may overtake parked ones. A release frees the lock and wakes all queued
+//!   readers or, if there are none, one writer; the woken ones compete for the lock. This keeps a busy lock
+//!   with goroutines that run. Handing it to a parked goroutine would make all others park: one switch for
+//!   each step, without end.
+//! - Starving mode: nobody overtakes, and a release hands the lock over. A writer that leaves hands it to all
+//!   queued readers; the last reader that leaves hands it to the first writer.
 //!
-//! The starving mode is turned on by a waiter that was woken and lost after having waited for more than a
-//! millisecond, and by a reader that finds other readers inside while writers are queued and none of them was
-//! served for that long (readers that overlap would otherwise keep a writer out without ever waking it). It ends when a
-//! writer was handed the lock, or readers were and no writer waits. So under any load a writer is served at
-//! least every millisecond or so, in their order, and readers are after each writer.
+//! Two kinds of goroutine turn the starving mode on:
+//! - a waiter that was woken, lost the race, and has waited for more than a millisecond;
+//! - a reader that finds other readers inside while writers are queued, none of which was served for more
+//!   than a millisecond. (Otherwise overlapping readers would keep a writer out without ever waking it.)
+//!
+//! The mode ends when the lock is handed to a writer, or when a waiter has left the queues and no writer is
+//! queued any more. So under any load the lock serves a writer about every millisecond, in the order of the
+//! queue, and serves readers after each writer.
 //!
 //! The word:
-//! - WRITER: held for writing.
-//! - UPGRADABLE: somebody holds the one upgradable read lock. It excludes writers, not readers, and is always
-//!   handed over.
+//! - WRITER: the lock is held for writing.
+//! - UPGRADABLE: a reader holds the one upgradable read lock. It excludes writers, not readers. A release
+//!   hands it to the next upgrader, unless a writer is queued.
 //! - SHARED_QUEUED: the queue of readers or that of upgraders is not empty.
 //! - WRITER_QUEUED: a writer, or an upgradable reader that wants to write, is queued.
 //! - WOKEN: a writer is awake and will look at the lock again. It has one owner, as in the mutex.
-//! - STARVING: as above.
-//! - READER × n: readers inside, plus some that only passed through the door (below).
+//! - STARVING: the lock is in the starving mode.
+//! - READER × n: the count of the readers inside, plus the false counts described below.
 //!
-//! The two QUEUED bits change only under the queues' lock. STARVING is set there too, or by a step that finds
-//! WRITER_QUEUED set, and cleared only under that lock. It implies that one of the QUEUED bits is set.
+//! Invariants:
+//! 1. WRITER is set only by a step that found no WRITER, no READER, and no UPGRADABLE except the caller's
+//!    own.
+//! 2. The two QUEUED bits change only under the queues' lock.
+//! 3. STARVING is set under the queues' lock, or by a step that finds WRITER_QUEUED set. It is cleared only
+//!    under that lock. It implies that one of the QUEUED bits is set.
 //!
-//! A reader adds READER first and looks at the result after: one read-modify-write, which cannot fail however
-//! many readers come at once. If it finds itself blocked, its count is a false one until it either sees the
-//! block gone (then the count is a true one, and it is in) or takes it back. It does the latter under the
-//! queues' lock and then does what a last reader does. So a false count may delay a writer, but the writer
-//! is woken or gets the lock as soon as the count is taken back.
+//! A reader first adds READER and then looks at the result. That is one read-modify-write, which cannot fail
+//! however many readers come at once. If the reader finds itself blocked, its count is false until one of two
+//! things happens. Either the reader sees that the block is gone: then the count is true, and the reader is
+//! inside. Or it takes the count back under the queues' lock, and then does what the last reader to leave
+//! does. So a false count may delay a writer, but as soon as it is taken back the writer is woken or gets the
+//! lock.
 //!
-//! WRITER is set only by a step that found no WRITER, no READER, and no UPGRADABLE but one's own.
+//! Why no wake-up is lost. A waiter queues under the queues' lock, by a step that found the lock held in a
+//! way that blocks the waiter, or STARVING set. Then it calls `grant`. Every step that ends a holding reads
+//! the QUEUED bits in the same step; if one is set, the goroutine takes the queues' lock and calls `grant` or
+//! passes the lock on. So while a waiter is queued, one of these holds:
+//! - The lock is held.
+//! - A goroutine is on its way to the queues' lock.
+//! - A woken goroutine is awake: a writer that owns WOKEN, or a reader. It takes the lock or queues again, by
+//!   the same rules.
 //!
-//! Why no wake-up is lost. Everybody queues under the queues' lock, by a step that found the lock held in a
-//! way that blocks it, or STARVING set, and then calls `grant`. All steps that end a holding see the QUEUED
-//! bits in the same step, and if any is set go to the queues' lock and call `grant` or pass the lock on. So
-//! while somebody is queued, the lock is held, or somebody is on its way to the queues' lock, or somebody who
-//! was woken is awake: a writer, owning WOKEN, or a reader. Those take the lock or queue, by the same rules.
-//! Whoever gives up calls `grant` too: others may have waited only because of it.
+//! A waiter that gives up calls `grant` too, because it may have been the only reason for others to wait.
 //!
-//! Orderings: as for the mutex. Readers release by a Release subtraction; a writer's Acquire step reads
+//! Orderings are those of the mutex. Readers release by a Release subtraction; a writer's Acquire step reads
 //! the end of that release sequence.
 
 use std::time::Instant;
@@ -51,9 +63,9 @@ use super::patience::{self, Patience};
 use super::reads;
 use super::spin::Spin;
 use super::waitq::{GRANTED, Node, Queue, RETRY};
-use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 pub(super) const WRITER: u64 = 1;
 pub(super) const UPGRADABLE: u64 = 2;
@@ -64,12 +76,15 @@ pub(super) const WOKEN: u64 = 16;
 pub(super) const STARVING: u64 = 32;
 pub(super) const READER: u64 = 64;
 
-/// What blocks a reader, and one that may hold a read lock already.
+/// The bits that block a new reader.
 pub(super) const BLOCKS_READERS: u64 = WRITER | STARVING;
+/// The bits that block a reader that may already hold a read lock. STARVING is not among them: the reader
+/// could wait for a writer that waits for the reader.
 pub(super) const BLOCKS_RECURSIVE: u64 = WRITER;
+/// The bits that block a new upgradable reader.
 const BLOCKS_UPGRADABLE: u64 = WRITER | UPGRADABLE | WRITER_QUEUED | STARVING;
 
-/// Tags of nodes in the queue of upgraders.
+/// Tags of the nodes in the queue of upgraders: to get the upgradable lock, or to upgrade it to a write lock.
 pub(super) const TO_READ_UPGRADABLY: usize = 1;
 pub(super) const TO_UPGRADE: usize = 2;
 
@@ -83,15 +98,17 @@ pub(super) const TO_UPGRADE: usize = 2;
 pub struct RawRwLock {
     pub(super) state: AtomicU64,
     pub(super) holder: Holder,
-    /// When a writer was last served, or began to wait if none waited before. A [`patience::stamp`].
+    /// A [`patience::stamp`] of when a queued writer was last served. If no writer was queued before, of when
+    /// the first one began to wait.
     pub(super) writer_since: AtomicU32,
     pub(super) queues: Lock<Queues>,
 }
 
-/// Everybody who waits.
+/// All waiters of one lock.
 pub(super) struct Queues {
     pub(super) readers: Queue,
-    /// Those that want the upgradable lock; before them the one that has it and wants to write.
+    /// The goroutines that want the upgradable lock. In front of them, the one that has it and wants to
+    /// write.
     pub(super) upgraders: Queue,
     pub(super) writers: Queue,
 }
@@ -101,7 +118,7 @@ impl Queues {
         Queues { readers: Queue::new(), upgraders: Queue::new(), writers: Queue::new() }
     }
 
-    /// The QUEUED bits that are true of these queues.
+    /// The QUEUED bits that these queues call for.
     pub(super) fn bits(&self) -> u64 {
         let mut bits = 0;
         if !self.readers.is_empty() || !self.upgraders.is_empty() {
@@ -114,7 +131,7 @@ impl Queues {
     }
 }
 
-/// How many readers the word counts.
+/// The number of readers in the word, false counts included.
 pub(super) fn readers(state: u64) -> u64 {
     state / READER
 }
@@ -163,7 +180,7 @@ impl RawRwLock {
     /// Whether a reader that could enter should let a queued writer go first.
     fn should_wait(&self, blocked_by: u64, state: u64) -> bool {
         blocked_by & STARVING != 0 && state & WRITER_QUEUED != 0 && {
-            // Pairs with the Release that set WRITER_QUEUED: the stamp is not that of an earlier wait.
+            // Pairs with the Release that set WRITER_QUEUED, so we do not read the stamp of an earlier wait.
             fence(Ordering::Acquire);
             patience::is_overdue(self.writer_since.load(Ordering::Relaxed))
         }
@@ -224,7 +241,8 @@ impl RawRwLock {
         false
     }
 
-    /// From upgradable to writing. The caller holds the upgradable lock, and keeps it if this fails.
+    /// Turns the caller's upgradable lock into a write lock. If this fails, the caller keeps the upgradable
+    /// lock.
     pub(super) fn upgrade(&self, deadline: Option<Instant>) -> bool {
         self.try_upgrade() || self.upgrade_slow(deadline)
     }
@@ -246,11 +264,11 @@ impl RawRwLock {
         false
     }
 
-    /// Our READER is in the word, and found it to be `before`.
+    /// Waits for a read lock. The caller has added its READER to the word, which was `before`.
     #[cold]
     fn acquire_shared_slow(&self, before: u64, blocked_by: u64, deadline: Option<Instant>) -> bool {
         if before & blocked_by == 0 && readers(before) == 0 {
-            // The last reader to leave has seen to the writers.
+            // No reader was inside: the last one to leave has called `grant` for the writers.
             return true;
         }
         let mut patience = Patience::new();
@@ -263,12 +281,12 @@ impl RawRwLock {
                 if !self.should_wait(blocked_by, state) {
                     return true;
                 }
-                // If this fails, look again.
+                // If this fails, the next iteration looks again.
                 let starving = state | STARVING;
                 let _ = self.state.compare_exchange(state, starving, Ordering::Relaxed, Ordering::Relaxed);
                 continue;
             }
-            // While anybody is queued our false count would be in the way: no lingering.
+            // Do not spin while others are queued: our false count would be in their way.
             if state & QUEUED == 0 && spin.once() {
                 continue;
             }
@@ -292,7 +310,8 @@ impl RawRwLock {
         }
     }
 
-    /// Takes our false count back and queues. False if the block is gone: then the count is true and we are in.
+    /// Takes the caller's false count back and queues the node. Returns false if nothing blocks the caller
+    /// any more: then its count is true, and it is inside.
     fn enqueue_reader(&self, node: &Node, blocked_by: u64, starving: u64) -> bool {
         let mut queues = self.queues.lock();
         let mut state = self.state.load(Ordering::Acquire);
@@ -306,9 +325,10 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, woken, or has left by `leave`.
-        unsafe { queues.readers.push_back(node) };
-        // Our false count may have been the last that kept a writer waiting.
+        // SAFETY: the caller keeps the node until a waker has granted the lock or woken it, or `leave` has
+        // removed the node.
+        unsafe { queues.readers.push_back(node.link()) };
+        // Our false count may have been the last thing that a writer waited for.
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();
@@ -364,15 +384,16 @@ impl RawRwLock {
         }
     }
 
-    /// Under the queues' lock, before WRITER_QUEUED is set (a Release, so that a reader who sees it sees the stamp):
-    /// from now on the first writer waits.
+    /// If no writer is queued yet, records that the first one begins to wait now. The caller holds the
+    /// queues' lock and then sets WRITER_QUEUED with Release, so a reader that sees the bit sees this stamp.
     fn stamp_first_writer(&self, state: u64) {
         if state & WRITER_QUEUED == 0 {
             self.writer_since.store(patience::stamp(), Ordering::Relaxed);
         }
     }
 
-    /// Queues a writer, giving up `mine` (WOKEN, if the caller has it). False if the lock has become free.
+    /// Queues a writer, and clears `mine` (WOKEN, if the caller owns it). Returns false if the lock has
+    /// become free.
     fn enqueue_writer(&self, node: &Node, mine: u64, starving: u64, front: bool) -> bool {
         let mut queues = self.queues.lock();
         let mut state = self.state.load(Ordering::Relaxed);
@@ -387,15 +408,16 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, woken, or has left by `leave`.
+        // SAFETY: the caller keeps the node until a waker has granted the lock or woken it, or `leave` has
+        // removed the node.
         unsafe {
             if front {
-                queues.writers.push_front(node);
+                queues.writers.push_front(node.link());
             } else {
-                queues.writers.push_back(node);
+                queues.writers.push_back(node.link());
             }
         }
-        // STARVING may have kept us from a lock that nobody holds.
+        // Perhaps nobody holds the lock, and only STARVING kept us out.
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();
@@ -416,8 +438,8 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, or has left by `leave`.
-        unsafe { queues.upgraders.push_back(&node) };
+        // SAFETY: we keep the node until a waker has granted the lock, or `leave` has removed the node.
+        unsafe { queues.upgraders.push_back(node.link()) };
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();
@@ -449,8 +471,8 @@ impl RawRwLock {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, or has left by `leave`.
-        unsafe { queues.upgraders.push_front(&node) };
+        // SAFETY: we keep the node until a waker has granted the lock, or `leave` has removed the node.
+        unsafe { queues.upgraders.push_front(node.link()) };
         drop(queues);
         if node.park(WaitReason::RwLockWrite, self.address(), deadline) == GRANTED {
             return true;
@@ -459,17 +481,18 @@ impl RawRwLock {
         false
     }
 
-    /// Takes a node that gave up out of its queue, and lets in whom it kept waiting.
+    /// Removes the node of a waiter that gave up, and grants the lock to waiters that only it kept out.
     fn leave(&self, node: &Node, queue: impl FnOnce(&mut Queues) -> &mut Queue) {
         let mut queues = self.queues.lock();
-        queue(&mut queues).remove(node);
+        // SAFETY: the node is alive, and if it is linked then in the queue that the caller names.
+        unsafe { queue(&mut queues).remove(node.link()) };
         self.served(&queues, false);
         let granted = self.grant(&mut queues);
         drop(queues);
         granted.ready_all();
     }
 
-    /// What reports know this lock by.
+    /// The address by which reports identify this lock.
     pub(super) fn address(&self) -> usize {
         std::ptr::from_ref(self) as usize
     }

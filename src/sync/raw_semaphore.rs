@@ -1,24 +1,26 @@
-//! The semaphore itself: a count of permits, and a queue of those that wait for some.
+//! The semaphore itself: a count of free permits, and a queue of the waiters that need some.
 //!
 //! The word is twice the number of free permits, plus QUEUED, which says that the queue is not empty. While
-//! QUEUED is set only the holder of the queue's lock takes permits, for those in the queue and in their order:
-//! nobody overtakes, so a large request is not starved by small ones. Others only add permits; whoever does so
-//! and finds QUEUED in the same step goes to the queue and gives out what there is.
+//! QUEUED is set, only the holder of the queue's lock takes permits. It takes them for the queued waiters, in
+//! the order of the queue. So nobody overtakes, and small requests cannot starve a large one. Others only add
+//! permits. A goroutine that adds permits and finds QUEUED in the same step takes the queue's lock and
+//! distributes the free permits.
 //!
-//! Why no wake-up is lost: everybody queues under the queue's lock, by a step that found too few permits (or
-//! others before it) and left QUEUED set; permits that come later find it. Whoever leaves the queue without
-//! having been served gives out what there is, too: it may have been the one for whom there was not enough.
+//! Why no wake-up is lost: a waiter queues under the queue's lock, by a step that found too few permits (or
+//! other waiters) and left QUEUED set. Any later addition of permits finds QUEUED. A waiter that leaves the
+//! queue unserved also distributes the free permits, because they may have been too few for its request and
+//! yet enough for the next.
 
 use std::time::Instant;
 
 use super::waitq::{ClaimedList, GRANTED, Node, Queue};
-use crate::atomic::{AtomicUsize, Ordering};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicUsize, Ordering};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 const QUEUED: usize = 1;
 pub(super) const ONE: usize = 2;
-/// The most permits there can be.
+/// The largest number of permits that fits into the word beside QUEUED.
 pub(super) const MAX_PERMITS: usize = usize::MAX / ONE;
 
 pub(super) struct RawSemaphore {
@@ -30,9 +32,10 @@ pub(super) struct RawSemaphore {
 pub(super) struct Waiting {
     /// The tag of a node is the number of permits it asks for.
     pub(super) queue: Queue,
-    /// How many permits there are, free or taken.
+    /// The number of permits that exist, free or taken.
     pub(super) total: usize,
-    /// The most there ever were or were said to be. A request for more than that is an error.
+    /// The maximum: the given one, or the largest `total` so far if that is more. A request for more is an
+    /// error.
     pub(super) maximum: usize,
 }
 
@@ -41,7 +44,7 @@ pub(super) struct Waiting {
 pub(super) enum Outcome {
     Acquired,
     TimedOut,
-    /// More than the maximum, which is given.
+    /// The request was for more than the maximum, which is in the variant.
     TooMany(usize),
 }
 
@@ -59,7 +62,7 @@ impl RawSemaphore {
             return true;
         }
         while state & QUEUED == 0 && state / ONE >= n {
-            // Acquire pairs with the Release of those whose permits these were.
+            // Acquire pairs with the Release of the goroutines that returned these permits.
             match self.state.compare_exchange_weak(
                 state,
                 state - n * ONE,
@@ -95,24 +98,25 @@ impl RawSemaphore {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, or has been removed below.
-        unsafe { waiting.queue.push_back(&node) };
+        // SAFETY: we keep the node until a waker has granted it, or we have removed it below.
+        unsafe { waiting.queue.push_back(node.link()) };
         drop(waiting);
         if node.park(WaitReason::Semaphore, std::ptr::from_ref(self) as usize, deadline) == GRANTED {
             return Outcome::Acquired;
         }
         let mut waiting = self.waiting.lock();
-        waiting.queue.remove(&node);
+        // SAFETY: the node is ours, and if it is linked then here.
+        unsafe { waiting.queue.remove(node.link()) };
         let served = self.serve(&mut waiting);
         drop(waiting);
         served.ready_all();
         Outcome::TimedOut
     }
 
-    /// Gives permits back.
+    /// Returns `n` permits.
     #[inline]
     pub(super) fn release(&self, n: usize) {
-        // Release pairs with the Acquire of whoever gets them.
+        // Release pairs with the Acquire of the next holder of these permits.
         let before = self.state.fetch_add(n * ONE, Ordering::Release);
         if before & QUEUED != 0 {
             self.release_slow();
@@ -127,7 +131,7 @@ impl RawSemaphore {
         served.ready_all();
     }
 
-    /// Makes `n` more permits. False, and nothing happens, if there would be more than `MAX_PERMITS`.
+    /// Adds `n` new permits. If there would be more than `MAX_PERMITS`, does nothing and returns false.
     #[must_use]
     pub(super) fn add(&self, n: usize) -> bool {
         let mut waiting = self.waiting.lock();
@@ -143,21 +147,22 @@ impl RawSemaphore {
         true
     }
 
-    /// `n` permits that somebody has are not coming back.
+    /// Records that the holder of `n` permits will never return them.
     pub(super) fn forget(&self, n: usize) {
         self.waiting.lock().total -= n;
     }
 
-    /// Gives out what there is, in the order of the queue.
+    /// Distributes the free permits, in the order of the queue.
     fn serve(&self, waiting: &mut Waiting) -> ClaimedList {
         let mut served = ClaimedList::new();
         while let Some(n) = waiting.queue.front_tag() {
-            // While QUEUED is set permits only become more.
+            // While QUEUED is set, others only add permits.
             if self.state.load(Ordering::Relaxed) / ONE < n {
                 return served;
             }
             if let Some(next) = waiting.queue.claim_front(GRANTED) {
-                // Acquire pairs with the Releases of those whose permits these were; `ready` passes it on.
+                // Acquire pairs with the Releases of the goroutines that returned these permits; `ready`
+                // passes their writes on to the waiter.
                 self.state.fetch_sub(n * ONE, Ordering::Acquire);
                 served.push(next);
             }

@@ -1,23 +1,25 @@
-//! The counter under a wait group: one word and a queue.
+//! The counter of a wait group: one word and a queue.
 //!
-//! The word is twice the count, plus QUEUED, which says that somebody waits. Everybody queues under the
-//! queue's lock by a step that found the count above zero and left QUEUED set; so the subtraction that makes
-//! the count zero comes after, finds QUEUED and wakes the whole queue. It does so whatever the word is by
-//! then: as long as QUEUED is set an addition to zero is refused, so no other generation can have begun.
+//! The word is twice the count, plus QUEUED, which says that the queue is not empty. A waiter queues under
+//! the queue's lock, by a step that found the count above zero and left QUEUED set. The subtraction that
+//! makes the count zero comes later, so it finds QUEUED and wakes the whole queue. It need not look at the
+//! word again before it wakes: while QUEUED is set an addition to zero panics, so no other round can have
+//! begun.
 //!
-//! Orderings: each `done` releases what was done before it, and the last one acquires what the others
-//! released, before it wakes anybody.
+//! Orderings: each `done` releases the work before it. The last `done` acquires what the others released,
+//! before it wakes any waiter.
 
 use std::time::Instant;
 
 use super::waitq::{GRANTED, Node, Queue};
-use crate::atomic::{AtomicU64, Ordering};
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::{AtomicU64, Ordering};
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 const QUEUED: u64 = 1;
 const ONE: u64 = 2;
-/// Far above what can be counted, far below an overflow.
+/// The largest word that `add` and `done` accept: a quarter of the `u64` range. No program counts that far,
+/// and no single addition can overflow from there.
 const MAX: u64 = u64::MAX / 4;
 
 pub(super) struct RawWaitGroup {
@@ -36,12 +38,12 @@ impl RawWaitGroup {
         if before == QUEUED || before > MAX {
             self.state.fetch_sub(more, Ordering::Relaxed);
             assert!(before <= MAX, "WaitGroup counter overflow");
-            panic!("WaitGroup misuse: add called while those that wait for zero are still being woken");
+            panic!("WaitGroup misuse: add called while the waiters of the last round are still being woken");
         }
     }
 
     pub(super) fn done(&self) {
-        // Release pairs with the Acquire of the last one, here, and of `wait`.
+        // Release pairs with the Acquire of the last `done`, here, and with that of `wait`.
         let before = self.state.fetch_sub(ONE, Ordering::AcqRel);
         if !(ONE..=MAX).contains(&before) {
             self.state.fetch_add(ONE, Ordering::Relaxed);
@@ -56,7 +58,7 @@ impl RawWaitGroup {
         (self.state.load(Ordering::Relaxed) / ONE) as usize
     }
 
-    /// True when the count is or was zero, false if the deadline passed before.
+    /// Waits until the count is zero. Returns false if the deadline passed first.
     pub(super) fn wait(&self, reason: WaitReason, deadline: Option<Instant>) -> bool {
         // Acquire pairs with the Release in `done`.
         self.state.load(Ordering::Acquire) < ONE || self.wait_slow(reason, deadline)
@@ -77,14 +79,15 @@ impl RawWaitGroup {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the node stays until it was granted, or has been removed below.
-        unsafe { queue.push_back(&node) };
+        // SAFETY: we keep the node until a waker has granted it, or we have removed it below.
+        unsafe { queue.push_back(node.link()) };
         drop(queue);
         if node.park(reason, std::ptr::from_ref(self) as usize, deadline) == GRANTED {
             return true;
         }
         let mut queue = self.queue.lock();
-        queue.remove(&node);
+        // SAFETY: the node is ours, and if it is linked then here.
+        unsafe { queue.remove(node.link()) };
         if queue.is_empty() {
             self.state.fetch_and(!QUEUED, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! [`RwLock`]: `lock_api`'s surface over [`RawRwLock`].
+//! [`RwLock`], the public reader-writer lock: `lock_api`'s types and traits on top of [`RawRwLock`].
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,20 @@ use super::raw_rwlock::{
 };
 use super::reads;
 use super::rwlock_grant::Keep;
-use crate::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sched::lock::Lock;
-use crate::time::clock;
+use crate::base::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::base::lock::Lock;
+use crate::sched::park::clock;
 
 /// A reader-writer lock that blocks the goroutine, not its thread.
 ///
-/// The surface is `lock_api`'s, which users of `parking_lot` know, with upgradable reads, downgrades, timeouts
-/// and `read_recursive`; there is no poisoning, and a panic while a guard lives releases the lock. Neither
-/// side starves: whoever runs may overtake parked waiters, but when a writer or a reader has waited for a
-/// millisecond, newcomers queue behind it. It works from goroutines and from plain threads in any mix; 48
-/// bytes besides the value.
+/// The API is `lock_api`'s, as in `parking_lot`, with upgradable reads, downgrades, timeouts and
+/// `read_recursive`. There is no poisoning: a panic while a guard lives releases the lock. Neither readers
+/// nor writers starve: running goroutines may overtake parked ones, but when a writer or a reader has waited
+/// for a millisecond, newcomers queue behind it. The lock works from goroutines and from plain threads in any
+/// mix. It takes 48 bytes besides the value.
 ///
-/// A goroutine that holds a read lock and calls `read` again blocks for ever if a writer came between and
-/// has waited for long; `read_recursive` does not.
+/// A goroutine that holds a read lock and calls `read` again blocks forever if a writer has queued in between
+/// and has waited for more than a millisecond. `read_recursive` does not block then.
 ///
 /// ```
 /// use gort::sync::{RwLock, RwLockUpgradableReadGuard};
@@ -41,7 +41,7 @@ use crate::time::clock;
 /// ```
 pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 
-/// The right to read the value of an [`RwLock`]; ends when dropped.
+/// The right to read the value of an [`RwLock`]. Dropping the guard releases the read lock.
 ///
 /// ```
 /// let lock = gort::sync::RwLock::new(1);
@@ -50,7 +50,7 @@ pub type RwLock<T> = lock_api::RwLock<RawRwLock, T>;
 /// ```
 pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 
-/// The right to write the value of an [`RwLock`]; ends when dropped.
+/// The right to write the value of an [`RwLock`]. Dropping the guard releases the write lock.
 ///
 /// ```
 /// use gort::sync::{RwLock, RwLockWriteGuard};
@@ -62,7 +62,8 @@ pub type RwLockReadGuard<'a, T> = lock_api::RwLockReadGuard<'a, RawRwLock, T>;
 /// ```
 pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 
-/// The right to read the value of an [`RwLock`] and, later, to become its writer. There is one at a time.
+/// The right to read the value of an [`RwLock`] and, later, to become its writer. A lock has at most one such
+/// guard at a time.
 ///
 /// ```
 /// use gort::sync::{RwLock, RwLockUpgradableReadGuard};
@@ -94,7 +95,7 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// ```
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-// SAFETY: a writer excludes everybody, readers exclude writers (invariant 1 of the raw lock).
+// SAFETY: a writer excludes all others, and readers exclude writers (invariant 1 in `raw_rwlock.rs`).
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
     const INIT: RawRwLock = RawRwLock {
@@ -146,10 +147,11 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
     }
 }
 
-// SAFETY: the fair forms release as the others do.
+// SAFETY: the fair forms release the lock as the others do.
 unsafe impl lock_api::RawRwLockFair for RawRwLock {
     unsafe fn unlock_shared_fair(&self) {
-        // The last reader always hands over.
+        // Readers have no fairer release: the last one wakes a writer, or hands the lock over in the starving
+        // mode.
         self.release_shared();
     }
 
@@ -196,7 +198,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 }
 
-// SAFETY: blocked by a writer only, which cannot be there while the caller reads.
+// SAFETY: only WRITER blocks these, and it cannot be set while the caller holds a read lock.
 unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     fn lock_shared_recursive(&self) {
         self.acquire_shared(BLOCKS_RECURSIVE, None);
@@ -220,7 +222,7 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     }
 }
 
-// SAFETY: one upgradable reader at a time, none beside a writer.
+// SAFETY: there is at most one upgradable reader at a time, and none while there is a writer.
 unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     fn lock_upgradable(&self) {
         self.acquire_upgradable(None);
@@ -243,14 +245,14 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     }
 }
 
-// SAFETY: releases as `unlock_upgradable`, which is fair.
+// SAFETY: releases the lock as `unlock_upgradable` does, which is fair.
 unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self) {
         self.release_upgradable(Keep::Nothing);
     }
 }
 
-// SAFETY: each changes the kind of the lock in one step.
+// SAFETY: each of these changes the kind of the lock in one step.
 unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self) {
         reads::add(self.address());

@@ -1,5 +1,5 @@
-//! The reader-writer lock: releasing it, and choosing who is next. See `raw_rwlock.rs` for the word, the
-//! queues and the invariants.
+//! Releases the reader-writer lock and chooses which waiters get it next. `raw_rwlock.rs` describes the word,
+//! the queues and the invariants.
 
 use super::patience;
 use super::raw_rwlock::{
@@ -8,20 +8,20 @@ use super::raw_rwlock::{
 };
 use super::reads;
 use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
-use crate::atomic::Ordering;
+use crate::base::atomic::Ordering;
 
-/// What a writer keeps when it leaves.
+/// What a holder keeps when it gives up its lock.
 #[derive(Clone, Copy)]
 pub(super) enum Keep {
-    /// Nothing: an unlock.
+    /// Nothing: the holder unlocks.
     Nothing = 0,
-    /// A read lock: a downgrade.
+    /// A read lock: the holder downgrades.
     Shared = READER as isize,
-    /// The upgradable lock.
+    /// The upgradable lock: a writer downgrades.
     Upgradable = UPGRADABLE as isize,
 }
 
-/// Only writers are queued, and one is awake: nobody has to be woken.
+/// Whether a release need not wake anybody, because only writers are queued and one of them is awake.
 fn one_is_awake(state: u64) -> bool {
     state & (SHARED_QUEUED | STARVING | WOKEN) == WOKEN
 }
@@ -32,7 +32,8 @@ impl RawRwLock {
         reads::remove(self.address());
         // Release pairs with the Acquire of the next writer.
         let after = self.state.fetch_sub(READER, Ordering::Release).wrapping_sub(READER);
-        // As signed numbers: no readers left but some bits set, or one reader too many has left.
+        // As a signed number, `after` is small if no readers are left but some bits are set, and negative if
+        // nobody held a read lock.
         if after != 0 && (after as i64) < READER as i64 {
             self.release_shared_slow(after);
         }
@@ -55,7 +56,7 @@ impl RawRwLock {
     #[inline]
     pub(super) fn release_exclusive(&self) {
         self.holder.clear();
-        // Release pairs with the Acquire of whoever comes next.
+        // Release pairs with the Acquire of the next holder.
         if self.state.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
             self.release_exclusive_slow();
         }
@@ -82,7 +83,8 @@ impl RawRwLock {
         }
     }
 
-    /// From writing to something less, or to nothing. With `fair`, a queued writer gets the lock directly.
+    /// Gives up the caller's write lock, except for what it keeps. With `fair`, hands the lock to the waiters
+    /// that are next, so that nobody overtakes them.
     pub(super) fn pass_on(&self, keep: Keep, fair: bool) {
         let mut queues = self.queues.lock();
         let granted = self.pass_on_locked(&mut queues, keep, fair);
@@ -90,9 +92,9 @@ impl RawRwLock {
         granted.ready_all();
     }
 
-    /// WRITER is ours, or is held for the queues.
+    /// `pass_on` under the queues' lock. The caller holds WRITER, for itself or on behalf of the queues.
     fn pass_on_locked(&self, queues: &mut Queues, keep: Keep, fair: bool) -> ClaimedList {
-        // While WRITER is set, others only add and take back false READERs and set WOKEN or STARVING.
+        // While we hold WRITER, others only add and take back false READERs, and set WOKEN or STARVING.
         let hand_over = fair || self.state.load(Ordering::Relaxed) & STARVING != 0;
         let mut ready = queues.readers.take_all(if hand_over { GRANTED } else { RETRY });
         let mut now_held = keep as u64;
@@ -107,7 +109,7 @@ impl RawRwLock {
             }
         }
         if now_held != 0 || ready.len() != 0 {
-            // Release pairs with the Acquire of whoever takes the lock next.
+            // Release pairs with the Acquire of the next holder.
             self.state.fetch_add(now_held.wrapping_sub(WRITER), Ordering::Release);
             self.served(queues, false);
             return ready;
@@ -123,7 +125,7 @@ impl RawRwLock {
         writer.into()
     }
 
-    /// WRITER is ours. Frees the lock and wakes a writer, which will compete for it.
+    /// Frees the lock and wakes a writer, which competes for it. The caller holds WRITER.
     fn free_and_wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -140,7 +142,7 @@ impl RawRwLock {
         self.wake_writer(queues)
     }
 
-    /// WOKEN is ours. Passes it on to the first writer.
+    /// Wakes the first writer and makes it the owner of WOKEN, which the caller owns.
     fn wake_writer(&self, queues: &mut Queues) -> Option<Claimed> {
         let writer = queues.writers.pop(RETRY);
         if writer.is_none() {
@@ -166,7 +168,8 @@ impl RawRwLock {
             }
         }
         let mut queues = self.queues.lock();
-        // Directly to the next one, so that nobody overtakes it. It may have to stand back behind a writer.
+        // Hand the upgradable lock directly to the next upgrader, so that nobody overtakes it; but queued
+        // writers go first.
         let next = if queues.writers.is_empty() { queues.upgraders.pop(GRANTED) } else { None };
         if next.is_some() {
             if keep as u64 != 0 {
@@ -182,11 +185,12 @@ impl RawRwLock {
         granted.ready_all();
     }
 
-    /// Gives the lock to those in the queues that may have it now. Right at any time: if the lock is held in
-    /// a way that keeps them out, its holder will do it.
+    /// Grants the lock to the queued waiters that may have it now, or wakes them to compete. It is correct to
+    /// call this at any time: if a holder keeps the waiters out, that holder's release will grant.
     pub(super) fn grant(&self, queues: &mut Queues) -> ClaimedList {
         loop {
-            // Acquire pairs with the Releases of those that left; `ready` passes it on.
+            // Acquire pairs with the Releases of earlier holders; `ready` passes their writes on to the
+            // waiter.
             let state = self.state.load(Ordering::Acquire);
             if state & WRITER != 0 {
                 return ClaimedList::new();
@@ -204,7 +208,8 @@ impl RawRwLock {
         }
     }
 
-    /// `None`: look again.
+    /// Grants the write lock to the upgradable reader that waits for it. `None`: the word has changed, look
+    /// again.
     fn grant_upgrade(&self, queues: &mut Queues, state: u64) -> Option<ClaimedList> {
         if readers(state) != 0 {
             return Some(ClaimedList::new());
@@ -213,14 +218,14 @@ impl RawRwLock {
         self.state.compare_exchange(state, to_writer, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let upgraded = queues.upgraders.claim_front(GRANTED);
         if upgraded.is_none() {
-            // It has given up, and still has the upgradable lock.
+            // The waiter has given up: it keeps the upgradable lock.
             self.state.fetch_add(UPGRADABLE - WRITER, Ordering::Release);
         }
         self.served(queues, upgraded.is_some());
         Some(Some(upgraded?).into())
     }
 
-    /// `None`: look again.
+    /// Wakes the first writer or, in the starving mode, hands it the lock. `None`: look again.
     fn grant_writer(&self, queues: &mut Queues, state: u64) -> Option<ClaimedList> {
         if readers(state) != 0 || state & UPGRADABLE != 0 {
             return Some(ClaimedList::new());
@@ -232,7 +237,7 @@ impl RawRwLock {
             self.state.compare_exchange(state, state | WOKEN, Ordering::Relaxed, Ordering::Relaxed).ok()?;
             return Some(Some(self.wake_writer(queues)?).into());
         }
-        // Taken for the queue: from here on nobody else changes who holds it.
+        // Take the lock on behalf of the queue: from here on nobody else can take or release it.
         self.state.compare_exchange(state, state | WRITER, Ordering::Acquire, Ordering::Relaxed).ok()?;
         let writer = queues.writers.pop(GRANTED);
         if writer.is_none() {
@@ -242,11 +247,13 @@ impl RawRwLock {
         Some(writer.into())
     }
 
-    /// No writer is queued.
+    /// Grants the lock to all queued readers, and the upgradable lock to the first upgrader. No writer is
+    /// queued.
     fn grant_shared(&self, queues: &mut Queues) -> ClaimedList {
         let mut granted = ClaimedList::new();
         if queues.bits() != 0 {
-            // One READER for the queues keeps writers out; if one was faster, it will see to the queues.
+            // One READER on behalf of the queues keeps writers out. If a writer was faster, its release will
+            // serve the queues.
             let before = self.state.fetch_add(READER, Ordering::Acquire);
             if before & WRITER == 0 {
                 granted = queues.readers.take_all(GRANTED);
@@ -264,14 +271,15 @@ impl RawRwLock {
         granted
     }
 
-    /// Takes the upgradable lock for the queue, unless somebody has it. WRITER cannot be set now.
+    /// Takes the upgradable lock on behalf of the queue. Returns false if it is held. The caller's READER
+    /// keeps WRITER from being set.
     fn set_upgradable(&self) -> bool {
-        // Acquire pairs with the Release of the one who had it.
+        // Acquire pairs with the Release of the last upgradable reader.
         self.state.fetch_or(UPGRADABLE, Ordering::Acquire) & UPGRADABLE == 0
     }
 
-    /// Somebody has left the queues. Takes the bits away that are no longer true; `writer` says that a writer
-    /// was handed the lock.
+    /// Clears the bits that are no longer true after a waiter has left the queues. `writer`: a writer was
+    /// handed the lock.
     pub(super) fn served(&self, queues: &Queues, writer: bool) {
         let bits = queues.bits();
         let mut gone = QUEUED & !bits;

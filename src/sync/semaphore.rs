@@ -1,4 +1,4 @@
-//! [`Semaphore`]: a number of permits, for as many as may do something at once.
+//! [`Semaphore`]: a number of permits, which limits how many goroutines may do something at once.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use super::deadline;
 use super::raw_semaphore::{MAX_PERMITS, ONE, Outcome, RawSemaphore, Waiting};
 use super::waitq::Queue;
-use crate::atomic::AtomicUsize;
-use crate::sched::lock::Lock;
+use crate::base::atomic::AtomicUsize;
+use crate::base::lock::Lock;
 
 /// A weighted, fair semaphore.
 ///
-/// Requests are served strictly in their order: one for many permits is not starved by others for few, and
-/// nobody, `try_acquire` included, overtakes. A request for more than the maximum could never be met and is an
-/// error at once. The maximum is what the semaphore began with, or more if permits were added.
+/// Requests are served strictly in order. Requests for few permits cannot starve one for many, and no request
+/// overtakes another, not even by `try_acquire`. A request for more than the maximum can never be met and
+/// fails at once. The maximum is what the semaphore was created with, or more if permits were added later.
 ///
 /// ```
 /// use gort::sync::Semaphore;
@@ -38,9 +38,9 @@ pub struct Semaphore {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyPermits {
-    /// What was asked for.
+    /// The number of permits that the caller asked for.
     pub requested: usize,
-    /// What the semaphore can have at most.
+    /// The maximum number of permits of the semaphore.
     pub maximum: usize,
 }
 
@@ -54,20 +54,20 @@ impl fmt::Display for TooManyPermits {
 impl std::error::Error for TooManyPermits {}
 
 impl Semaphore {
-    /// The most permits a semaphore can have.
+    /// The largest number of permits that any semaphore can have.
     pub const MAX_PERMITS: usize = MAX_PERMITS;
 
-    /// A semaphore with `permits` free permits, which is also the maximum.
+    /// A semaphore with `permits` free permits, which is also its maximum.
     ///
     /// # Panics
-    /// If that is more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    /// If `permits` is more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     #[must_use]
     pub const fn new(permits: usize) -> Semaphore {
         Semaphore::with_maximum(permits, permits)
     }
 
-    /// A semaphore that begins with fewer permits than it may have later, when they are
-    /// [added](Semaphore::add_permits): requests for up to `maximum` wait.
+    /// A semaphore that begins with `permits` free permits and accepts requests for up to `maximum`. Such a
+    /// request waits until enough permits have been [added](Semaphore::add_permits).
     ///
     /// ```
     /// use gort::sync::Semaphore;
@@ -79,7 +79,8 @@ impl Semaphore {
     /// ```
     ///
     /// # Panics
-    /// If `permits` is more than `maximum`, or that is more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    /// If `permits` is more than `maximum`, or `maximum` is more than
+    /// [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     #[must_use]
     pub const fn with_maximum(permits: usize, maximum: usize) -> Semaphore {
         assert!(permits <= maximum, "a semaphore cannot have more permits than its maximum");
@@ -92,7 +93,7 @@ impl Semaphore {
         }
     }
 
-    /// Waits until `n` permits are free and takes them. They are free again when the result is dropped.
+    /// Waits until `n` permits are free and takes them. Dropping the result frees them again.
     #[inline]
     pub fn acquire(&self, n: usize) -> Result<SemaphorePermit<'_>, TooManyPermits> {
         let outcome = self.raw.acquire(n, None);
@@ -103,14 +104,14 @@ impl Semaphore {
         }
     }
 
-    /// Takes `n` permits if they are free and nobody waits for some.
+    /// Takes `n` permits if they are free and no other request waits.
     #[inline]
     pub fn try_acquire(&self, n: usize) -> Option<SemaphorePermit<'_>> {
         self.raw.try_acquire(n).then(|| SemaphorePermit { semaphore: self, permits: n })
     }
 
-    /// As [`acquire`](Semaphore::acquire), but for no longer than the timeout, which may be `Duration::MAX`;
-    /// then `None`.
+    /// Like [`acquire`](Semaphore::acquire), but returns `None` after the timeout, which may be
+    /// `Duration::MAX`.
     pub fn acquire_timeout(
         &self,
         n: usize,
@@ -119,7 +120,7 @@ impl Semaphore {
         self.acquire_inner(n, deadline::after(timeout))
     }
 
-    /// As [`acquire`](Semaphore::acquire), but not beyond the deadline; then `None`.
+    /// Like [`acquire`](Semaphore::acquire), but returns `None` when the deadline has passed.
     pub fn acquire_deadline(
         &self,
         n: usize,
@@ -140,7 +141,7 @@ impl Semaphore {
         }
     }
 
-    /// As [`acquire`](Semaphore::acquire), with a permit that keeps the semaphore alive and may outlive the
+    /// Like [`acquire`](Semaphore::acquire), but the permit keeps the semaphore alive and may outlive the
     /// caller.
     ///
     /// ```
@@ -157,20 +158,20 @@ impl Semaphore {
         Ok(OwnedSemaphorePermit { semaphore: self.clone(), permits: n })
     }
 
-    /// As [`try_acquire`](Semaphore::try_acquire), with a permit that keeps the semaphore alive.
+    /// Like [`try_acquire`](Semaphore::try_acquire), but the permit keeps the semaphore alive.
     pub fn try_acquire_owned(self: &Arc<Semaphore>, n: usize) -> Option<OwnedSemaphorePermit> {
         self.raw.try_acquire(n).then(|| OwnedSemaphorePermit { semaphore: self.clone(), permits: n })
     }
 
-    /// Makes `n` more permits.
+    /// Adds `n` new permits.
     ///
     /// # Panics
-    /// If there would be more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
+    /// If the semaphore would then have more than [`MAX_PERMITS`](Semaphore::MAX_PERMITS).
     pub fn add_permits(&self, n: usize) {
         assert!(self.raw.add(n), "a semaphore can have MAX_PERMITS at most");
     }
 
-    /// How many permits are free.
+    /// The number of free permits.
     #[must_use]
     pub fn available_permits(&self) -> usize {
         self.raw.available()
@@ -182,7 +183,7 @@ impl Semaphore {
     }
 }
 
-// As std's: nothing in it can be seen half-changed after a panic.
+// As for std's primitives: a panic never leaves it half-changed.
 impl RefUnwindSafe for Semaphore {}
 impl UnwindSafe for Semaphore {}
 
@@ -192,7 +193,7 @@ impl fmt::Debug for Semaphore {
     }
 }
 
-/// Permits of a [`Semaphore`], free again when dropped.
+/// Permits of a [`Semaphore`]. Dropping this frees them again.
 ///
 /// ```
 /// let semaphore = gort::sync::Semaphore::new(3);
@@ -209,14 +210,14 @@ pub struct SemaphorePermit<'a> {
 }
 
 impl SemaphorePermit<'_> {
-    /// How many permits these are.
+    /// The number of permits that this holds.
     #[must_use]
     pub fn permits(&self) -> usize {
         self.permits
     }
 
-    /// Never gives the permits back. [`Semaphore::add_permits`] makes new ones; until then, requests up to the
-    /// maximum wait.
+    /// Gives the permits up without returning them to the semaphore. Requests up to the maximum still wait
+    /// for them, until [`Semaphore::add_permits`] adds new ones.
     pub fn forget(self) {
         self.semaphore.raw.forget(self.permits);
         std::mem::forget(self);
@@ -230,7 +231,7 @@ impl Drop for SemaphorePermit<'_> {
     }
 }
 
-/// As [`SemaphorePermit`], but owns a share of the semaphore.
+/// Like [`SemaphorePermit`], but shares the ownership of the semaphore.
 ///
 /// ```
 /// let semaphore = std::sync::Arc::new(gort::sync::Semaphore::new(3));
@@ -247,13 +248,13 @@ pub struct OwnedSemaphorePermit {
 }
 
 impl OwnedSemaphorePermit {
-    /// How many permits these are.
+    /// The number of permits that this holds.
     #[must_use]
     pub fn permits(&self) -> usize {
         self.permits
     }
 
-    /// Never gives the permits back. As [`SemaphorePermit::forget`].
+    /// Gives the permits up without returning them to the semaphore, like [`SemaphorePermit::forget`].
     pub fn forget(mut self) {
         self.semaphore.raw.forget(self.permits);
         self.permits = 0;

@@ -1,11 +1,12 @@
-//! [`SingleFlight`]: the same question asked by many at once is answered once.
+//! [`SingleFlight`]: merges concurrent calls with the same key, so that only one of them runs its function.
 //!
-//! A flight is a [`OnceLock`] in a map. Everybody who asks while it is in the map gets the value of whoever
-//! came first; `OnceLock` sees to the waiting, and to a panic: then one of those that wait makes the value. Who
-//! made it takes the flight from the map, and so does the last one if nobody could.
+//! A flight is a [`OnceLock`] in a map. All callers that come while the flight is in the map get the value of
+//! the first one. `OnceLock` makes them wait and handles a panic: one of the waiting callers then makes the
+//! value. The caller that made the value removes the flight from the map. If the functions of all callers
+//! panicked, the last one removes it.
 //!
-//! The map's lock is a goroutine's lock, not a runtime lock, since hashing and comparing keys is user code.
-//! Values are not dropped under it.
+//! The map's lock is a [`Mutex`], not a runtime lock, because hashing and comparing keys is user code. Values
+//! are not dropped under it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::mutex::Mutex;
 use super::once_lock::OnceLock;
 
-/// Merges calls with the same key that overlap in time, as Go's `singleflight`.
+/// Merges calls with the same key that overlap in time, like Go's `singleflight`.
 ///
 /// ```
 /// use gort::sync::SingleFlight;
@@ -30,12 +31,13 @@ pub struct SingleFlight<K, V> {
 
 struct Flight<V> {
     value: OnceLock<V>,
-    /// How many have joined (written under the map's lock), and how many functions of theirs have panicked.
+    /// The number of callers that have joined. Written under the map's lock.
     joined: AtomicUsize,
+    /// The number of their functions that have panicked.
     failed: AtomicUsize,
 }
 
-/// Counts a function that panics, before anybody else tries.
+/// Counts a function that panics, before the next caller runs its own.
 struct Trying<'a>(&'a AtomicUsize);
 
 impl Drop for Trying<'_> {
@@ -45,17 +47,17 @@ impl Drop for Trying<'_> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
-    /// Nobody asks for anything.
+    /// A `SingleFlight` without calls.
     #[must_use]
     pub fn new() -> SingleFlight<K, V> {
         SingleFlight { flights: Mutex::new(HashMap::new()) }
     }
 
-    /// The value of `f`, or of the call with this key that goes on now. The second result tells whether others
-    /// got, or get, the same value.
+    /// Returns the value of `f`, or that of a running call with the same key. The second result says whether
+    /// other callers share this value.
     ///
-    /// If `f` panics, the panic goes on here, and one of those that wait runs its own function. An `f` that
-    /// calls with its own key waits for itself, for ever.
+    /// If `f` panics, the panic continues in this caller, and one of the waiting callers runs its own
+    /// function. An `f` that calls with its own key waits for itself forever.
     pub fn call(&self, key: K, f: impl FnOnce() -> V) -> (V, bool) {
         let flight = self.join(&key);
         let mut ride = Ride { flights: self, key: &key, flight: &flight, made: false };
@@ -72,7 +74,7 @@ impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
         (value, joined.load(Ordering::Relaxed) - failed.load(Ordering::Relaxed) > 1)
     }
 
-    /// Lets the next call with this key run its own function, even if one goes on now.
+    /// Lets the next call with this key run its own function, even if another call is running now.
     pub fn forget(&self, key: &K) {
         let flight = self.flights.lock().remove(key);
         drop(flight);
@@ -99,7 +101,7 @@ impl<K: Hash + Eq + Clone, V: Clone> SingleFlight<K, V> {
     }
 }
 
-/// One caller's part in a flight, until there is a value or its function has panicked.
+/// One caller's part in a flight. It ends when there is a value, or when the caller's function panics.
 struct Ride<'a, K: Hash + Eq, V> {
     flights: &'a SingleFlight<K, V>,
     key: &'a K,
@@ -116,7 +118,7 @@ impl<K: Hash + Eq, V> Drop for Ride<'_, K, V> {
         let mut flights = self.flights.flights.lock();
         let (joined, failed) = (&self.flight.joined, &self.flight.failed);
         let over = self.made || failed.load(Ordering::Relaxed) == joined.load(Ordering::Relaxed);
-        // It may have been forgotten, and there may be another one by now.
+        // `forget` may have removed our flight, and the map may have a newer one by now.
         let removed = if over && flights.get(self.key).is_some_and(|f| Arc::ptr_eq(f, self.flight)) {
             flights.remove_entry(self.key)
         } else {

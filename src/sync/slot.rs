@@ -1,11 +1,12 @@
-//! A place for one value, which anybody may try to fill or to empty and nobody waits for.
+//! A lock-free slot for one value. Any thread may try to fill or to empty it; nobody waits for it.
 //!
-//! States: EMPTY, FULL, and BUSY while somebody moves the value. The one that made it BUSY owns the value.
+//! States: EMPTY, FULL, and BUSY while a thread moves the value in or out. The thread that set BUSY owns the
+//! value.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 
-use crate::atomic::{AtomicU32, Ordering};
+use crate::base::atomic::{AtomicU32, Ordering};
 
 const EMPTY: u32 = 0;
 const BUSY: u32 = 1;
@@ -16,7 +17,7 @@ pub(super) struct Slot<T> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: it hands values over and never shares one.
+// SAFETY: a slot moves values from one thread to another and never gives out a reference to one.
 unsafe impl<T: Send> Sync for Slot<T> {}
 
 impl<T> Slot<T> {
@@ -24,37 +25,37 @@ impl<T> Slot<T> {
         Slot { state: AtomicU32::new(EMPTY), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Fills the slot. The value comes back if it is not empty.
+    /// Fills the slot. Returns the value if the slot is not empty.
     #[inline]
     pub(super) fn put(&self, value: T) -> Option<T> {
-        // Acquire pairs with the Release in `take`: whoever emptied it has finished reading.
+        // Acquire pairs with the Release in `take`: the thread that emptied the slot has finished reading.
         if self.state.compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return Some(value);
         }
-        // SAFETY: BUSY is ours.
+        // SAFETY: we set BUSY, so we own the value.
         unsafe { (*self.value.get()).write(value) };
         // Release pairs with the Acquire in `take`.
         self.state.store(FULL, Ordering::Release);
         None
     }
 
-    /// Empties the slot, if it is full.
+    /// Takes the value out, if the slot is full.
     #[inline]
     pub(super) fn take(&self) -> Option<T> {
-        // A look first: to try in vain would take the line from whoever uses it.
+        // Load first: a compare-and-swap that fails would still take the cache line away from its user.
         if self.state.load(Ordering::Relaxed) != FULL
             || self.state.compare_exchange(FULL, BUSY, Ordering::Acquire, Ordering::Relaxed).is_err()
         {
             return None;
         }
-        // SAFETY: BUSY is ours, and it was FULL.
+        // SAFETY: we set BUSY, so we own the value; it is initialised, because the slot was FULL.
         let value = unsafe { (*self.value.get()).assume_init_read() };
         // Release pairs with the Acquire in `put`.
         self.state.store(EMPTY, Ordering::Release);
         Some(value)
     }
 
-    /// Whether it was full a moment ago.
+    /// Whether the slot was full a moment ago.
     pub(super) fn is_full(&self) -> bool {
         self.state.load(Ordering::Relaxed) == FULL
     }

@@ -1,25 +1,28 @@
-//! A few looks at a held lock before the waiter parks.
+//! Spinning: a waiter looks at a held lock a few more times before it parks.
 //!
-//! Spinning helps only if the holder is running at this moment on another core and holds the lock for less
-//! than a park costs. So: never with one P, never when this P has other goroutines to run, a few rounds only, and only short ones.
+//! Spinning helps only if the holder is running on another core at this moment and holds the lock for less
+//! time than a park costs. So a waiter never spins with one P, never while its own P has other goroutines to
+//! run, and otherwise only for a few short rounds.
 
-/// Rounds before a waiter parks.
+/// The number of rounds before a waiter parks.
 const ROUNDS: u32 = 4;
-/// Pauses in the first round; each further round doubles them.
+/// The number of pause instructions in the first round; each further round doubles it. Shorter pauses take
+/// the lock's cache line away from the holder too often; longer ones notice the release too late (see the
+/// README).
 const FIRST_PAUSES: u32 = 16;
 
-/// One contender's spinning.
+/// The spinning of one contender.
 pub(super) struct Spin {
     round: u32,
 }
 
 impl Spin {
-    /// Has not spun yet.
+    /// A contender that has not spun yet.
     pub(super) fn new() -> Spin {
         Spin { round: 0 }
     }
 
-    /// Pauses a little. False, at once, if further spinning is unlikely to help.
+    /// Spins for one round. Returns false at once if further spinning is unlikely to help.
     #[must_use]
     pub(super) fn once(&mut self) -> bool {
         if self.round >= ROUNDS || !others_run() {
@@ -32,7 +35,7 @@ impl Spin {
         true
     }
 
-    /// Starts anew, after a wake-up.
+    /// Allows all rounds again, after a wake-up.
     pub(super) fn reset(&mut self) {
         self.round = 0;
     }
@@ -40,5 +43,5 @@ impl Spin {
 
 /// Whether the holder may be running at this moment.
 fn others_run() -> bool {
-    crate::sched::section::others_run()
+    crate::sched::run::runtime_section::others_run()
 }

@@ -1,4 +1,4 @@
-//! [`WaitGroup`]: wait until a number of things are done.
+//! [`WaitGroup`]: waits until a number of jobs are done.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use super::deadline;
 use super::raw_wait_group::RawWaitGroup;
 use super::waitq::Queue;
-use crate::atomic::AtomicU64;
-use crate::sched::lock::Lock;
-use crate::sched::reason::WaitReason;
+use crate::base::atomic::AtomicU64;
+use crate::base::lock::Lock;
+use crate::sched::types::wait_reason::WaitReason;
 
 /// Go's wait group: `add` counts up, `done` counts down, `wait` waits for zero.
 ///
-/// A clone is another handle to the same counter, for goroutines that outlive the caller; it counts nothing by
-/// itself. As in Go, the first `add` of a round must come before the `wait`, and a group can be used for
-/// another round when everybody has returned from `wait`.
+/// A clone is another handle to the same counter, for goroutines that outlive the caller; cloning does not
+/// change the count. As in Go, the first `add` of a round must come before the `wait`. A group can be reused
+/// for another round after all waiters have returned from `wait`.
 ///
 /// ```
 /// use gort::sync::WaitGroup;
@@ -40,19 +40,19 @@ impl WaitGroup {
         WaitGroup { raw: Arc::new(RawWaitGroup { state: AtomicU64::new(0), queue: Lock::new(Queue::new()) }) }
     }
 
-    /// Counts `n` more things to be done.
+    /// Adds `n` to the count.
     ///
     /// # Panics
-    /// If the count is zero and somebody who waited for that has not returned yet: to them it would be unclear
-    /// what they wait for.
+    /// If the count is zero and the waiters of the last round are still being woken: it would be unclear
+    /// which round they wait for.
     pub fn add(&self, n: usize) {
         self.raw.add(n);
     }
 
-    /// One thing is done.
+    /// Subtracts one from the count.
     ///
     /// # Panics
-    /// If nothing was left to be done.
+    /// If the count is zero already.
     pub fn done(&self) {
         self.raw.done();
     }
@@ -62,26 +62,26 @@ impl WaitGroup {
         self.wait_as(WaitReason::WaitGroup, None);
     }
 
-    /// Waits until the count is zero, but for no longer than the timeout, which may be `Duration::MAX`. Tells
-    /// whether it was zero.
+    /// Waits until the count is zero, but no longer than the timeout, which may be `Duration::MAX`. Returns
+    /// whether the count was zero.
     #[must_use = "the group may not be done"]
     pub fn wait_for(&self, timeout: Duration) -> bool {
         self.wait_as(WaitReason::WaitGroup, deadline::after(timeout))
     }
 
-    /// Waits until the count is zero, but not beyond the deadline. Tells whether it was zero.
+    /// Waits until the count is zero, but not beyond the deadline. Returns whether the count was zero.
     #[must_use = "the group may not be done"]
     pub fn wait_until(&self, deadline: Instant) -> bool {
         self.wait_as(WaitReason::WaitGroup, Some(deadline))
     }
 
-    /// `wait`, with a name for the reports.
+    /// Like `wait`, with a deadline and the wait reason that reports print.
     pub(super) fn wait_as(&self, reason: WaitReason, deadline: Option<Instant>) -> bool {
         self.raw.wait(reason, deadline)
     }
 
-    /// Counts one thing to be done, which is done when the result is dropped. So it is in a panic, and if
-    /// the closure that owns it never runs.
+    /// Adds one to the count. Dropping the result subtracts it again, also during a panic, and also if the
+    /// closure that owns the result never runs.
     pub(super) fn enter(&self) -> Entered {
         self.add(1);
         Entered { group: self.clone() }
@@ -99,7 +99,7 @@ impl Default for WaitGroup {
     }
 }
 
-// As std's: nothing in it can be seen half-changed after a panic.
+// As for std's primitives: a panic never leaves it half-changed.
 impl RefUnwindSafe for WaitGroup {}
 impl UnwindSafe for WaitGroup {}
 
@@ -109,7 +109,7 @@ impl fmt::Debug for WaitGroup {
     }
 }
 
-/// One thing to be done; dropping it says `done`.
+/// One unit of the count. Dropping it calls `done`.
 pub(super) struct Entered {
     group: WaitGroup,
 }

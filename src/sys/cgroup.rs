@@ -1,11 +1,12 @@
-//! CPU quotas of control groups, version 1 and 2.
+//! Reads the CPU quotas of control groups, version 1 and 2.
 //!
-//! The kernel enforces the quota of *every* group above a process, so all that can be seen count, not only
-//! the one the process is in: the tightest quota / period wins.
+//! The kernel enforces the quota of *every* group above a process. So all visible groups count, not only the
+//! one that the process is in: the smallest quota / period wins.
 //!
-//! Where a group lies is pieced together from two files. `/proc/self/cgroup` gives the path of the group in
-//! its hierarchy, `/proc/self/mountinfo` the directories at which a hierarchy, or a part of it, is mounted.
-//! Both paths are relative to the reader's cgroup namespace; what lies outside of it begins with `/..`:
+//! Two files together tell where a group's directory is. `/proc/self/cgroup` gives the path of the group in
+//! its hierarchy. `/proc/self/mountinfo` gives the directories at which a hierarchy, or a part of it, is
+//! mounted. Both paths are relative to the reader's cgroup namespace; a path outside of the namespace begins
+//! with `/..`:
 //!
 //! ```text
 //! /proc/self/cgroup    0::/pod/app                   group: the process is here
@@ -14,14 +15,16 @@
 //! ```
 //!
 //! - A controller belongs to one hierarchy. With hybrid mounts the other hierarchy simply has no quota file,
-//!   so both are looked at and no rule of precedence is needed.
-//! - A mount whose root is not above the group says nothing about it. A mount whose root is above the namespace
-//!   (`/../..`) is an ancestor, but the names in between are unknown: only its own directory counts.
-//! - Several mounts may show the same group; it is read through the first that exists.
-//! - Anything malformed is passed over: a wrong limit is worse than none.
+//!   so both are read and no rule of precedence is needed.
+//! - A mount whose root is not above the group says nothing about the group. A mount whose root is above the
+//!   namespace (`/../..`) is an ancestor, but the names in between are unknown, so only its own directory
+//!   counts.
+//! - Several mounts may show the same group. It is read through the first of them whose directory exists.
+//! - Malformed lines are skipped: a wrong limit is worse than none.
 //!
-//! Finding the groups allocates. Reading a quota again does not, and it opens the files anew: `cpu.max`
-//! appears when somebody enables the controller, and a process may close descriptors that it does not know.
+//! Finding the groups allocates; reading a quota does not. Each reading opens the files anew, because
+//! `cpu.max` appears only when an administrator enables the controller, and because a program may close
+//! descriptors that it did not open itself.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -39,17 +42,17 @@ pub(crate) struct CpuGroup {
 enum Files {
     /// `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
     V1 { quota: CString, period: CString },
-    /// `cpu.max`: both in one line.
+    /// `cpu.max`: quota and period in one line.
     V2 { max: CString },
 }
 
-/// What a look at a group's quota told.
+/// The result of reading a group's quota.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reading {
     /// The average number of CPUs the group may use.
     Limit(f64),
     Unlimited,
-    /// The files cannot be read now: what was known before still stands.
+    /// The files cannot be read now. The last known limit stays in force.
     Unknown,
 }
 
@@ -71,7 +74,8 @@ impl CpuGroup {
         match reading {
             Ok(Some(limit)) => Reading::Limit(limit),
             Ok(None) => Reading::Unlimited,
-            // Without its directory the whole path is stale (chroot, unmounted, moved to another group).
+            // The file is gone but the directory exists: no quota. If the directory is gone too, the whole
+            // path is stale (chroot, unmounted, moved to another group).
             Err(libc::ENOENT) if exists(&self.dir_c) => Reading::Unlimited,
             Err(_) => Reading::Unknown,
         }
@@ -88,7 +92,7 @@ pub(crate) fn cpu_groups(root: &Path) -> Vec<CpuGroup> {
     let mounts = parse_mountinfo(&mountinfo);
     let mut found = Vec::new();
     for member in parse_membership(&membership) {
-        // Groups by their path in the namespace, so that none is read twice.
+        // The groups found so far, by their path in the namespace, so that none is read twice.
         let mut seen: Vec<GroupPath> = Vec::new();
         for mount in mounts.iter().filter(|mount| mount.version == member.version) {
             let Some(below) = mount.root.way_down_to(&member.path) else { continue };
@@ -112,7 +116,7 @@ pub(crate) fn cpu_groups(root: &Path) -> Vec<CpuGroup> {
     found
 }
 
-/// The file that tells which groups the process is in.
+/// The path of the file that tells which groups the process is in.
 pub(crate) fn membership_file(root: &Path) -> PathBuf {
     root.join("proc/self/cgroup")
 }
@@ -123,7 +127,7 @@ enum Version {
     V2,
 }
 
-/// A group's path in its hierarchy: so many levels up from the namespace's root, then down by name.
+/// A group's path in its hierarchy: `ups` levels up from the namespace's root, then down through `names`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GroupPath {
     ups: usize,
@@ -144,8 +148,8 @@ impl GroupPath {
         Some(path)
     }
 
-    /// The names that lead from this group down to `group`, if it is known to be the same or an ancestor.
-    /// Empty for an ancestor that lies so far up that the names in between are hidden.
+    /// The names that lead from this group down to `group`, if this group is known to be `group` or its
+    /// ancestor. Empty for an ancestor above the namespace, because the names in between are hidden.
     fn way_down_to<'a>(&self, group: &'a GroupPath) -> Option<&'a [Vec<u8>]> {
         if self.ups == group.ups {
             group.names.strip_prefix(&self.names[..])
@@ -162,8 +166,8 @@ struct Member {
     path: GroupPath,
 }
 
-/// Reads `/proc/self/cgroup`: lines of `hierarchy:controllers:path`. Only the hierarchies that can hold the
-/// CPU controller are kept.
+/// Parses `/proc/self/cgroup`: lines of `hierarchy:controllers:path`. Keeps only the hierarchies that can
+/// hold the CPU controller.
 fn parse_membership(text: &[u8]) -> Vec<Member> {
     let parse_line = |line: &[u8]| {
         // The path is not escaped and may contain colons.
@@ -186,10 +190,11 @@ struct Mount {
     point: PathBuf,
 }
 
-/// Reads `/proc/self/mountinfo`: the mounts that may show the CPU controller.
+/// Parses `/proc/self/mountinfo`. Keeps only the mounts that may show the CPU controller.
 fn parse_mountinfo(text: &[u8]) -> Vec<Mount> {
     let parse_line = |line: &[u8]| {
-        // id, parent, device, root, mount point, options, any number of tags, "-", type, source, super options
+        // The fields: id, parent, device, root, mount point, options, any number of tags, "-", type, source,
+        // super options.
         let mut fields = line.split(|&byte| byte == b' ');
         let root = GroupPath::parse(&unescape(fields.nth(3)?)?)?;
         let point = PathBuf::from(std::ffi::OsString::from_vec(unescape(fields.next()?)?));
@@ -242,7 +247,7 @@ fn open_group(dir: PathBuf, version: Version) -> Option<CpuGroup> {
     Some(CpuGroup { dir_c: c_path(&dir)?, dir, files })
 }
 
-/// `path`, which is absolute, below `root`.
+/// Where the absolute `path` is if `root` stands for `/`.
 fn under(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -251,7 +256,7 @@ pub(crate) fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
 }
 
-/// `cpu.max`: `$QUOTA $PERIOD` in microseconds, where the quota may be `max`.
+/// Parses `cpu.max`: `$QUOTA $PERIOD` in microseconds, where the quota may be `max`. `None` means no limit.
 fn parse_v2(text: &[u8]) -> Option<f64> {
     let mut fields = text.trim_ascii().split(|&byte| byte == b' ');
     let (quota, period) = (fields.next()?, fields.next()?);
@@ -272,16 +277,16 @@ fn parse_number(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }
 
-/// Hands the contents of a small file to `parse`. Fails with the errno. Allocates nothing.
+/// Passes the contents of a small file to `parse`. Fails with the errno. Allocates nothing.
 fn with_contents<T>(path: &CStr, parse: impl FnOnce(&[u8]) -> T) -> Result<T, i32> {
-    // Two numbers of 20 digits at most.
+    // Room for two numbers of at most 20 digits.
     let mut buffer = [0; 64];
     let len = read_into(path, &mut buffer)?;
     Ok(parse(&buffer[..len]))
 }
 
-/// Fills `buffer` from the start of the file, which may be longer. Returns the number of bytes; fails with
-/// the errno. Allocates nothing.
+/// Reads the start of the file into `buffer`; the rest of a longer file is ignored. Returns the number of
+/// bytes read, or the errno. Allocates nothing.
 pub(crate) fn read_into(path: &CStr, buffer: &mut [u8]) -> Result<usize, i32> {
     let errno = || std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
     // SAFETY: the path is NUL-terminated and outlives the call.
@@ -292,7 +297,7 @@ pub(crate) fn read_into(path: &CStr, buffer: &mut [u8]) -> Result<usize, i32> {
     let mut len = 0;
     let result = loop {
         let free = &mut buffer[len..];
-        // SAFETY: `free` is writable for its length, and `fd` is ours until closed below.
+        // SAFETY: `free` is writable for its length, and only this function uses `fd`.
         match unsafe { libc::read(fd, free.as_mut_ptr().cast(), free.len()) } {
             0 => break Ok(len),
             n @ 1.. => len += n as usize,
@@ -302,7 +307,7 @@ pub(crate) fn read_into(path: &CStr, buffer: &mut [u8]) -> Result<usize, i32> {
             },
         }
     };
-    // SAFETY: `fd` was opened above and is used by nobody else.
+    // SAFETY: `fd` was opened above, and only this function uses it.
     unsafe { libc::close(fd) };
     result
 }

@@ -1,45 +1,52 @@
-//! What the environment asks for.
+//! Reads gort's settings from environment variables.
 //!
 //! | Variable | Meaning |
 //! | --- | --- |
 //! | `GOMAXPROCS` | the number of Ps, 1 to 1024 |
 //! | `GODEBUG` | a list of options, `schedtrace=1000,scheddetail=1` |
-//! | `GORT_MAXPROCS`, `GORT_DEBUG` | the same for gort alone: they win over Go's |
+//! | `GORT_MAXPROCS`, `GORT_DEBUG` | the same settings for gort alone: they override Go's variables |
+//! | `GORT_GUARD=mprotect` | guard pages by mprotect, as on kernels before 6.13 |
+//! | `GORT_SEED` | the seed of bubbles: a whole number |
+//! | `GORT_SYSMON=eager` | sysmon keeps its scheduling policy |
 //!
-//! Go's variables may be meant for a Go program that is started by the same script, so what `GODEBUG` says
-//! about keys that gort does not have is Go's business. All else that cannot be obeyed gives a warning and is
-//! then as if it had not been said: for `GORT_MAXPROCS=abc`, `GOMAXPROCS` counts. An empty variable is an
-//! unset one. `GORT_DEBUG` wins key by key: options that only `GODEBUG` has still hold.
+//! Go's variables may be meant for a Go program that the same script starts, so gort silently ignores keys of
+//! `GODEBUG` that it does not have. Every other invalid value gives a warning and is then ignored: for
+//! `GORT_MAXPROCS=abc`, `GOMAXPROCS` counts. An empty variable counts as unset. `GORT_DEBUG` overrides
+//! `GODEBUG` key by key: options that only `GODEBUG` sets still apply.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use super::cpus::MAX_PROCS;
 
-/// The environment's wishes.
+/// The settings from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// The number of Ps, from 1 to [`MAX_PROCS`], if it is given.
+    /// The number of Ps, from 1 to [`MAX_PROCS`], if a variable gives it.
     pub(crate) max_procs: Option<usize>,
     pub(crate) debug: DebugOptions,
-    /// What was wrong: lines to print, without a newline.
+    /// Make guard pages with mprotect.
+    pub(crate) guard_by_mprotect: bool,
+    /// Leave sysmon's scheduling policy alone.
+    pub(crate) eager_sysmon: bool,
+    /// Warnings about invalid values: lines to print, each without a newline.
     pub(crate) warnings: Vec<String>,
 }
 
 /// The options of `GODEBUG` and `GORT_DEBUG`. The names are Go's where Go has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DebugOptions {
-    /// Print a line about the scheduler's state this often.
+    /// Print a line about the scheduler's state at this interval.
     pub(crate) schedtrace: Option<Duration>,
-    /// Make that lines about every P, M and G.
+    /// Let `schedtrace` also print a line about every P, M and G.
     pub(crate) scheddetail: bool,
-    /// Never preempt by signal.
+    /// Never preempt goroutines by signal.
     pub(crate) asyncpreemptoff: bool,
     /// Let CPU quotas limit the default number of Ps.
     pub(crate) containermaxprocs: bool,
-    /// Follow the limits while the program runs.
+    /// Adapt the number of Ps when the CPU limits change while the program runs.
     pub(crate) updatemaxprocs: bool,
-    /// Look for deadlocks.
+    /// Detect deadlocks.
     pub(crate) deadlock: bool,
     /// Print all goroutines on SIGQUIT.
     pub(crate) sigquit: bool,
@@ -61,7 +68,7 @@ impl Default for DebugOptions {
 
 type Setter = fn(&mut DebugOptions, u32);
 
-/// Every key with its meaning.
+/// Every key, with the function that applies its value.
 const KEYS: [(&str, Setter); 7] = [
     ("schedtrace", |debug, ms| debug.schedtrace = (ms > 0).then(|| Duration::from_millis(ms.into()))),
     ("scheddetail", |debug, on| debug.scheddetail = on > 0),
@@ -77,16 +84,27 @@ pub(crate) fn read() -> Settings {
     settings(|name| std::env::var_os(name))
 }
 
+/// The seed of bubbles. An invalid value gives a warning on standard error.
+pub(crate) fn seed() -> Option<u64> {
+    let text = std::env::var_os("GORT_SEED")?.to_string_lossy().trim().to_owned();
+    let seed = text.parse().ok();
+    if seed.is_none() && !text.is_empty() {
+        let warning = format!("gort: GORT_SEED={text:?} is ignored: it must be a whole number below 2^64\n");
+        super::stderr::write(&warning);
+    }
+    seed
+}
+
 fn settings(get: impl Fn(&str) -> Option<OsString>) -> Settings {
-    // What is not UTF-8 is not valid anyway; the warning shows it as well as it can.
-    let get = |name| {
+    // A value that is not UTF-8 is invalid anyway; the warning shows it with replacement characters.
+    let get = |name: &str| {
         get(name).map(|value| value.to_string_lossy().trim().to_owned()).filter(|value| !value.is_empty())
     };
     let mut settings = Settings::default();
     let ours =
         get("GORT_MAXPROCS").and_then(|value| max_procs("GORT_MAXPROCS", &value, &mut settings.warnings));
     settings.max_procs = ours
-        // A good value of ours leaves nothing to say about Go's.
+        // With a valid GORT_MAXPROCS, GOMAXPROCS is not even checked.
         .or_else(|| max_procs("GOMAXPROCS", &get("GOMAXPROCS")?, &mut settings.warnings));
     for name in ["GODEBUG", "GORT_DEBUG"] {
         if let Some(list) = get(name) {
@@ -94,6 +112,16 @@ fn settings(get: impl Fn(&str) -> Option<OsString>) -> Settings {
             debug_options(name, &list, foreign_keys, &mut settings.debug, &mut settings.warnings);
         }
     }
+    let mut is_set = |name: &str, only: &str| {
+        let value = get(name)?;
+        if value != only {
+            settings.warnings.push(format!("gort: {name}={value:?} is ignored: the only value is {only}"));
+        }
+        (value == only).then_some(())
+    };
+    let guard = is_set("GORT_GUARD", "mprotect");
+    let sysmon = is_set("GORT_SYSMON", "eager");
+    (settings.guard_by_mprotect, settings.eager_sysmon) = (guard.is_some(), sysmon.is_some());
     settings
 }
 
@@ -115,7 +143,7 @@ fn max_procs(name: &str, value: &str, warnings: &mut Vec<String>) -> Option<usiz
     }
 }
 
-/// Applies the list `key=value,key=value` to `debug`; for a key that occurs twice, the last good value counts.
+/// Applies the list `key=value,key=value` to `debug`. If a key occurs twice, its last valid value counts.
 fn debug_options(
     name: &str,
     list: &str,
@@ -143,7 +171,7 @@ fn debug_options(
     }
 }
 
-/// A number of digits alone. Those that are too large are `u64::MAX`.
+/// Parses a number that consists of digits only. A number that is too large gives `u64::MAX`.
 fn parse_whole(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))

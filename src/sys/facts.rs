@@ -1,60 +1,59 @@
-//! What this machine, kernel and libc offer: the data behind a diagnosis of "why does gort not …".
+//! Collects what this machine, kernel and libc offer: the data for answering "why does gort not …".
 //!
-//! Every field stands alone: what cannot be found out is `None`, and nothing here fails. Read on demand, never
-//! on a path that matters.
+//! Each field is found independently. One that cannot be found is `None`; nothing here fails. The facts are
+//! read on demand, never on a path whose speed matters.
 
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 
 use super::cpus::{self, CpuLimits};
+use super::mem;
 use super::topology::{self, Topology};
 
-/// Linux 6.13 and later; not in the `libc` crate.
-const MADV_GUARD_INSTALL: libc::c_int = 102;
-
-/// A look at the surroundings.
+/// What the machine, the kernel and libc offer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Facts {
     pub(crate) kernel: Option<Kernel>,
-    /// Whether guard pages cost no mapping of their own (`MADV_GUARD_INSTALL`). Tried, not guessed.
+    /// Whether guard pages need no mapping of their own (`MADV_GUARD_INSTALL`). Found by trying it.
     pub(crate) guard_install: Option<bool>,
-    /// Whether user code may switch the thread pointer (`wrfsbase`). `None` where there is no such instruction.
+    /// Whether user code may switch the thread pointer with `wrfsbase`. `None` if the architecture has no
+    /// such instruction.
     pub(crate) fsgsbase: Option<bool>,
     /// The version of glibc; `None` for another libc.
     pub(crate) glibc: Option<String>,
-    /// CPUs of the machine that are online.
+    /// The number of online CPUs of the machine.
     pub(crate) cpus_online: usize,
-    /// What of them this process may use.
+    /// How much of them this process may use.
     pub(crate) limits: CpuLimits,
-    /// What GOMAXPROCS defaults to with these limits.
+    /// The default for GOMAXPROCS under these limits.
     pub(crate) default_procs: usize,
-    /// NUMA nodes that have CPUs.
+    /// The number of NUMA nodes that have CPUs.
     pub(crate) numa_nodes: usize,
-    /// `vm.max_map_count`: mappings that a process may have.
+    /// `vm.max_map_count`: the number of mappings that a process may have.
     pub(crate) max_map_count: Option<u64>,
-    /// `RLIMIT_NOFILE`: file descriptors.
+    /// `RLIMIT_NOFILE`: the number of file descriptors that the process may have.
     pub(crate) open_files: Option<Limit>,
-    /// `RLIMIT_NPROC`: threads of the user.
+    /// `RLIMIT_NPROC`: the number of threads that the user may have.
     pub(crate) user_threads: Option<Limit>,
-    /// `kernel.pid_max`: thread ids of the machine.
+    /// `kernel.pid_max`: the number of thread ids on the machine.
     pub(crate) pid_max: Option<u64>,
-    /// `kernel.threads-max`: threads of the machine.
+    /// `kernel.threads-max`: the number of threads that the machine may have.
     pub(crate) threads_max: Option<u64>,
-    /// Transparent huge pages: they could inflate stacks.
+    /// When the kernel uses transparent huge pages, which could inflate stacks.
     pub(crate) huge_pages: Option<HugePages>,
     /// `vm.overcommit_memory`: whether address space may be reserved without memory behind it.
     pub(crate) overcommit: Option<Overcommit>,
 }
 
 impl Facts {
-    /// Looks at this machine.
+    /// Collects the facts about this machine.
     pub(crate) fn read() -> Facts {
         let root = Path::new("/");
         let limits = cpus::read();
         Facts {
             kernel: read_kernel(),
             guard_install: try_guard_install(),
-            fsgsbase: read_fsgsbase(),
+            fsgsbase: crate::arch::thread_pointer_is_fast(),
             glibc: read_glibc(),
             cpus_online: topology::online_cpus(root),
             default_procs: cpus::default_procs(&limits),
@@ -77,7 +76,7 @@ impl Facts {
 pub(crate) struct Kernel {
     /// As `uname -r` prints it.
     pub(crate) release: String,
-    /// Its first two numbers.
+    /// The first two numbers of the release.
     pub(crate) version: (u32, u32),
 }
 
@@ -89,7 +88,7 @@ impl Kernel {
     }
 }
 
-/// A resource limit; `None` is unlimited.
+/// A resource limit; `None` means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) soft: Option<u64>,
@@ -100,13 +99,13 @@ pub(crate) struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HugePages {
     Always,
-    /// Where asked for.
+    /// Only where a program asks for them with `madvise`.
     Madvise,
     Never,
 }
 
 impl HugePages {
-    /// The choice in brackets: `always [madvise] never`.
+    /// Parses the choice in brackets: `always [madvise] never`.
     fn parse(text: &str) -> Option<HugePages> {
         let (_, rest) = text.split_once('[')?;
         match rest.split_once(']')?.0 {
@@ -118,14 +117,14 @@ impl HugePages {
     }
 }
 
-/// How much more memory may be promised than there is.
+/// How much more memory the kernel may promise than it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overcommit {
-    /// 0: all but obvious excess.
+    /// 0: it refuses only obvious excess.
     Heuristic,
-    /// 1: anything.
+    /// 1: it promises anything.
     Always,
-    /// 2: no more than a fixed part, `MAP_NORESERVE` or not.
+    /// 2: it promises no more than a fixed limit, even with `MAP_NORESERVE`.
     Never,
 }
 
@@ -151,43 +150,30 @@ fn number_in(root: &Path, file: &str) -> Option<u64> {
 fn read_kernel() -> Option<Kernel> {
     // SAFETY: the struct is plain bytes, for which zeros are valid.
     let mut name: libc::utsname = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills the struct, which is ours.
+    // SAFETY: the kernel fills a struct on this stack.
     if unsafe { libc::uname(&mut name) } != 0 {
         return None;
     }
-    // Through bytes, because whether a `c_char` has a sign depends on the machine.
+    // Cast to bytes, because it depends on the architecture whether `c_char` is signed.
     let bytes = name.release.map(|c: c_char| c as u8);
     Kernel::parse(CStr::from_bytes_until_nul(&bytes).ok()?.to_str().ok()?)
 }
 
-/// Installs a guard in a page made for this. `None` if there is no page to be had.
+/// Tries to install a guard in a newly mapped page. `None` if no page can be mapped.
 fn try_guard_install() -> Option<bool> {
     let len = 4096;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new mapping, at an address that the kernel chooses; it disturbs nobody.
+    // SAFETY: a new mapping at an address that the kernel chooses replaces no other.
     let page = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
     if page == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: only the mapping just made is affected, and nobody knows it.
-    let result = unsafe { libc::madvise(page, len, MADV_GUARD_INSTALL) };
-    // SAFETY: as above.
+    // SAFETY: only the mapping just made is affected, and no other code has its address.
+    let result = unsafe { libc::madvise(page, len, mem::MADV_GUARD_INSTALL as libc::c_int) };
+    // SAFETY: as for `madvise`.
     unsafe { libc::munmap(page, len) };
     Some(result == 0)
-}
-
-/// The kernel says in the auxiliary vector that it lets user code use the instructions.
-#[cfg(target_arch = "x86_64")]
-fn read_fsgsbase() -> Option<bool> {
-    const HWCAP2_FSGSBASE: libc::c_ulong = 1 << 1;
-    // SAFETY: only reads the auxiliary vector.
-    Some(unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0)
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn read_fsgsbase() -> Option<bool> {
-    None
 }
 
 #[cfg(target_env = "gnu")]
@@ -202,7 +188,7 @@ fn read_glibc() -> Option<String> {
     None
 }
 
-/// The type of the resource constants differs between libcs; glibc has one of its own.
+/// The type of the resource constants, which differs between libcs.
 #[cfg(target_env = "gnu")]
 type Resource = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
@@ -210,7 +196,7 @@ type Resource = libc::c_int;
 
 fn read_limit(resource: Resource) -> Option<Limit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the struct, which is ours.
+    // SAFETY: the kernel fills a struct on this stack.
     let result = unsafe { libc::getrlimit(resource, &mut limit) };
     (result == 0).then(|| Limit { soft: finite(limit.rlim_cur), hard: finite(limit.rlim_max) })
 }

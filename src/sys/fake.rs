@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Removed when dropped.
+/// A temporary directory, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct FakeRoot(PathBuf);
 
@@ -16,7 +16,7 @@ impl FakeRoot {
         FakeRoot(path)
     }
 
-    /// A root with these files.
+    /// A root with these files, given as (path, text).
     pub(crate) fn with(files: &[(&str, &str)]) -> FakeRoot {
         let root = FakeRoot::new();
         for (path, text) in files {
@@ -29,12 +29,12 @@ impl FakeRoot {
         &self.0
     }
 
-    /// Where the absolute `path` really is.
+    /// The real path of the file that `path` names below this root.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.0.join(path.strip_prefix('/').unwrap())
     }
 
-    /// Writes a file and the directories above it.
+    /// Writes a file, and creates the directories above it.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let file = self.at(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();

@@ -1,11 +1,11 @@
-//! Waiting on a word of memory. Raw system calls: they touch no errno, so they may run on a borrowed
-//! thread pointer and inside signal handlers.
+//! Futexes: a thread waits on a word of memory until another one wakes it. These are raw system calls, which
+//! do not touch errno, so they may run on a borrowed thread pointer and inside signal handlers.
 
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Blocks while `word` holds `expected`, until a wake-up or for at most `timeout`. Returns early for any
-/// reason; callers look at the word again.
+/// Blocks the thread while `word` holds `expected`, until a wake-up or for at most `timeout`. It may return
+/// early for any reason, so callers check the word again.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let spec = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs().min(i64::MAX as u64 / 2) as i64,
@@ -26,7 +26,7 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     }
 }
 
-/// Wakes at most `count` waiters of `word`. Only the address is used: the word may already be gone.
+/// Wakes at most `count` waiters of `word`. Only the address is used, so the word may already be freed.
 pub(crate) fn wake(word: *const AtomicU32, count: u32) {
     // SAFETY: FUTEX_WAKE does not access the memory.
     unsafe {

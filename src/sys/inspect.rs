@@ -1,5 +1,6 @@
-//! Reading about this process from /proc while everybody else is stopped, perhaps inside the allocator: nothing here
-//! allocates, takes a lock or uses a thread-local.
+//! Reads from /proc what this process's threads do and what is in its memory. This runs while all other
+//! threads are stopped, perhaps inside the allocator, so nothing here allocates, takes a lock or uses a
+//! thread-local.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -19,7 +20,7 @@ impl File {
         usize::try_from(fd).ok().map(File)
     }
 
-    /// Reads from `offset` on. `None`: it cannot be read there.
+    /// Reads from `offset` on, and returns the number of bytes. `None` if the read fails.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Option<usize> {
         let (at, len) = (buffer.as_mut_ptr() as usize, buffer.len());
         // SAFETY: the kernel writes no more than the buffer's length.
@@ -27,7 +28,7 @@ impl File {
         usize::try_from(read).ok()
     }
 
-    /// Reads all of it. `None`: it is larger than the buffer.
+    /// Reads the whole file. `None` if it does not fit into the buffer or a read fails.
     pub(crate) fn read_all<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let mut len = 0;
         loop {
@@ -42,12 +43,12 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: it is ours.
+        // SAFETY: this value owns the descriptor.
         unsafe { syscall6(libc::SYS_close, self.0, 0, 0, 0, 0, 0) };
     }
 }
 
-/// Calls `f` with the id of every thread of this process. False: they cannot be listed.
+/// Calls `f` with the id of every thread of this process. Returns false if the threads cannot be listed.
 pub(crate) fn threads(mut f: impl FnMut(u32)) -> bool {
     let Some(directory) = File::open(c"/proc/self/task") else { return false };
     let mut buffer = [0u64; 512];
@@ -59,9 +60,9 @@ pub(crate) fn threads(mut f: impl FnMut(u32)) -> bool {
         if read == 0 {
             return true;
         }
-        // SAFETY: so many bytes were written.
+        // SAFETY: the kernel has written `read` bytes.
         let mut rest = unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast::<u8>(), read) };
-        // A record: inode and offset, 8 bytes each, its length, 2, the type, 1, and the name.
+        // A record: inode (8 bytes), offset (8), the record's length (2), type (1), name.
         while let Some(length) = rest.get(16..18) {
             let length = usize::from(u16::from_le_bytes([length[0], length[1]])).clamp(19, rest.len());
             let (record, others) = rest.split_at(length);
@@ -73,12 +74,12 @@ pub(crate) fn threads(mut f: impl FnMut(u32)) -> bool {
     }
 }
 
-/// What a thread does in the kernel.
+/// Whether a thread is in a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InKernel {
-    /// Nothing: it computes, or waits for a CPU or a page.
+    /// It is in none: it computes, or waits for a CPU or a page.
     No,
-    /// This call, which ends at this address.
+    /// It is in the call `number`, which returns to the address `end`.
     Call {
         number: i64,
         end: usize,
@@ -86,7 +87,7 @@ pub(crate) enum InKernel {
     Unknown,
 }
 
-/// What the thread `tid` of this process does in the kernel.
+/// The system call in which the thread `tid` of this process is.
 pub(crate) fn in_kernel(tid: u32) -> InKernel {
     let mut path = *b"/proc/self/task/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     let mut digits = [0u8; 10];
@@ -104,7 +105,7 @@ pub(crate) fn in_kernel(tid: u32) -> InKernel {
     };
     let mut text = [0u8; 256];
     let Some(text) = file.read_all(&mut text) else { return InKernel::Unknown };
-    // "running", or "-1 sp pc", or "number six-arguments sp pc".
+    // The text is "running", or "-1 sp pc", or "number six-arguments sp pc".
     let mut words = text.split(|b| b.is_ascii_whitespace()).filter(|word| !word.is_empty());
     let hex = |word: &[u8]| word.strip_prefix(b"0x").and_then(|word| number(&mut word.iter().copied(), 16));
     match words.next() {
@@ -117,7 +118,7 @@ pub(crate) fn in_kernel(tid: u32) -> InKernel {
     }
 }
 
-/// The number at the beginning; takes one character more.
+/// Parses the number at the beginning of `digits`. Also consumes the character behind it.
 fn number(digits: &mut impl Iterator<Item = u8>, radix: u32) -> Option<usize> {
     let mut found = None;
     for digit in digits.by_ref() {
@@ -127,8 +128,8 @@ fn number(digits: &mut impl Iterator<Item = u8>, radix: u32) -> Option<usize> {
     found
 }
 
-/// Calls `f` with the addresses of every mapping that can be read and that may have been written to, in rising order. `maps`
-/// is the text of /proc/self/maps.
+/// Calls `f` with the addresses of every mapping that is readable and may have been written to, in ascending
+/// order. `maps` is the text of /proc/self/maps.
 pub(crate) fn written_mappings(maps: &[u8], mut f: impl FnMut(Range<usize>)) {
     for line in maps.split(|&b| b == b'\n') {
         let mut bytes = line.iter().copied();
@@ -153,8 +154,8 @@ impl Memory {
         Some(Memory { memory: File::open(c"/proc/self/mem")?, pagemap: File::open(c"/proc/self/pagemap") })
     }
 
-    /// Calls `f` with the address and the words of each page in `range`, which is one of whole pages, that has ever been
-    /// touched. The buffer has room for a page.
+    /// Calls `f` with the address and the words of each page in `range` that has ever been touched. `range`
+    /// consists of whole pages; `buffer` has room for one page.
     pub(crate) fn each(&self, range: Range<usize>, buffer: &mut [usize], mut f: impl FnMut(usize, &[usize])) {
         const BATCH: usize = 64;
         let mut present = [0u64; BATCH];
@@ -167,9 +168,9 @@ impl Memory {
             self.presence(at, &mut present[..pages]);
             for (page, _) in present[..pages].iter().enumerate().filter(|&(_, &present)| present != 0) {
                 let words = &mut buffer[..PAGE / size_of::<usize>()];
-                // SAFETY: numbers may be written as bytes.
+                // SAFETY: any bytes make valid integers, and the slice covers exactly the words' memory.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), PAGE) };
-                // A guard page cannot be read: nothing is there.
+                // A guard page cannot be read; it holds nothing.
                 if self.memory.read_at(bytes, (at + page * PAGE) as u64) == Some(PAGE) {
                     f(at + page * PAGE, words);
                 }
@@ -178,12 +179,13 @@ impl Memory {
         }
     }
 
-    /// Not 0 for every page from `start` on that is in memory or swapped out; where that is not known, for all.
+    /// Sets one word for each page from `start` on: nonzero if the page is in memory or swapped out. If that
+    /// cannot be read, all words are nonzero.
     fn presence(&self, start: usize, pages: &mut [u64]) {
-        /// Present, and swapped.
+        /// The bits of a pagemap entry that say "present" and "swapped".
         const TOUCHED: u64 = 3 << 62;
         let bytes = size_of_val(pages);
-        // SAFETY: numbers may be written as bytes.
+        // SAFETY: any bytes make valid integers, and the view covers exactly the words' memory.
         let view = unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast::<u8>(), bytes) };
         let read = self.pagemap.as_ref().and_then(|file| file.read_at(view, (start / PAGE * 8) as u64));
         if read == Some(bytes) {

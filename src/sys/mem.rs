@@ -1,4 +1,4 @@
-//! Memory from the kernel: reserved address space, guard pages, giving pages back.
+//! Memory from the kernel: reserving address space, guarding pages, giving pages back.
 
 use std::io;
 use std::sync::OnceLock;
@@ -8,14 +8,16 @@ use super::syscall::{returned, syscall6};
 
 pub(crate) const PAGE: usize = 4096;
 
-/// Linux 6.13 and newer: a page that faults, without a mapping of its own.
-const MADV_GUARD_INSTALL: usize = 102;
+/// `madvise` advice that makes pages fault on access, without a mapping of their own. Linux 6.13 and newer.
+pub(super) const MADV_GUARD_INSTALL: usize = 102;
 
+/// Guard pages are made with mprotect, because the kernel does not know MADV_GUARD_INSTALL or the user asked
+/// for it.
 static GUARD_BY_MPROTECT: AtomicBool = AtomicBool::new(false);
 
 /// Reserves zeroed memory that costs nothing until it is touched.
 pub(crate) fn reserve(size: usize) -> io::Result<usize> {
-    // SAFETY: a new anonymous mapping at a place the kernel chooses.
+    // SAFETY: a new anonymous mapping, at an address that the kernel chooses, replaces no other.
     let start = returned(unsafe {
         syscall6(
             libc::SYS_mmap,
@@ -28,8 +30,9 @@ pub(crate) fn reserve(size: usize) -> io::Result<usize> {
         )
     })
     .map_err(|e| explain(e, size))?;
-    // A huge page would make every stack in it resident. Old kernels without the option need no telling.
-    // SAFETY: advice on our own mapping.
+    // A huge page would make every stack in it resident. A failure does not matter: a kernel that does not
+    // know the advice has no huge pages.
+    // SAFETY: the advice concerns only the mapping made here.
     unsafe { syscall6(libc::SYS_madvise, start, size, libc::MADV_NOHUGEPAGE as usize, 0, 0, 0) };
     Ok(start)
 }
@@ -37,7 +40,7 @@ pub(crate) fn reserve(size: usize) -> io::Result<usize> {
 /// Unmaps what [`reserve`] mapped.
 ///
 /// # Safety
-/// Nobody uses the memory any more.
+/// No code uses the memory any more.
 pub(crate) unsafe fn release(start: usize, size: usize) {
     // SAFETY: the caller's promise.
     unsafe { syscall6(libc::SYS_munmap, start, size, 0, 0, 0, 0) };
@@ -46,7 +49,7 @@ pub(crate) unsafe fn release(start: usize, size: usize) {
 /// Makes any access to `[start, start + size)` fault.
 ///
 /// # Safety
-/// Nobody uses that memory.
+/// No code uses that memory.
 pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
     if !GUARD_BY_MPROTECT.load(Ordering::Relaxed) {
         // SAFETY: the caller's promise.
@@ -71,10 +74,11 @@ pub(crate) unsafe fn guard(start: usize, size: usize) -> io::Result<()> {
         })
 }
 
-/// As [`guard`], of many places with one call; false where the kernel cannot, or did not do all.
+/// Like [`guard`], for up to [`MOST_AT_ONCE`] places with one system call. Returns false if the kernel does
+/// not support that or did not guard all of them.
 ///
 /// # Safety
-/// Nobody uses that memory.
+/// No code uses that memory.
 pub(crate) unsafe fn guard_all(starts: impl Iterator<Item = usize>, size: usize) -> bool {
     static CANNOT: AtomicBool = AtomicBool::new(false);
     if guards_cost_mappings() || CANNOT.load(Ordering::Relaxed) {
@@ -86,7 +90,7 @@ pub(crate) unsafe fn guard_all(starts: impl Iterator<Item = usize>, size: usize)
         *place = [start, size];
         count += 1;
     }
-    // SAFETY: the caller's promise; so many addresses and lengths are there.
+    // SAFETY: the caller's promise; the first `count` addresses and lengths are filled in.
     let done = unsafe {
         syscall6(
             libc::SYS_process_madvise,
@@ -103,17 +107,18 @@ pub(crate) unsafe fn guard_all(starts: impl Iterator<Item = usize>, size: usize)
     all
 }
 
-/// How many places [`guard_all`] takes.
+/// The largest number of places that one call of [`guard_all`] guards.
 pub(crate) const MOST_AT_ONCE: usize = 16;
 
-/// Linux 6.14 and newer: the process itself, without a descriptor.
+/// A pidfd number that means the calling process. Linux 6.14 and newer.
 const PIDFD_SELF: isize = -10001;
 
-/// Guards by mprotect so far.
+/// The number of guards made with mprotect so far.
 static GUARDS: AtomicUsize = AtomicUsize::new(0);
 
-/// How many guards by mprotect there may be: each splits a mapping into two more, and the allocator, threads and
-/// libraries need some of those that the kernel allows. A process without any can do nothing but end.
+/// The largest number of guards made with mprotect. Each adds up to two mappings, because it splits one into
+/// three. Some of the mappings that the kernel allows must be left for the allocator, threads and libraries:
+/// a process that can map nothing more can only end.
 fn most_guards() -> usize {
     static MOST: OnceLock<usize> = OnceLock::new();
     *MOST.get_or_init(|| {
@@ -123,7 +128,7 @@ fn most_guards() -> usize {
     })
 }
 
-/// Whether guards cost a mapping each (a kernel before 6.13), which `vm.max_map_count` limits.
+/// Whether each guard costs mappings, which `vm.max_map_count` limits. True for kernels before 6.13.
 pub(crate) fn guards_cost_mappings() -> bool {
     GUARD_BY_MPROTECT.load(Ordering::Relaxed)
 }
@@ -136,20 +141,20 @@ pub(crate) fn guard_by_mprotect() {
 /// Gives the pages of `[start, start + size)` back to the kernel; they read as zeroes afterwards.
 ///
 /// # Safety
-/// Nobody needs what is in them.
+/// No code needs the contents any more.
 pub(crate) unsafe fn discard(start: usize, size: usize) {
     // SAFETY: the caller's promise.
     unsafe { syscall6(libc::SYS_madvise, start, size, libc::MADV_DONTNEED as usize, 0, 0, 0) };
 }
 
-/// Says which limit the kernel ran into.
+/// If the kernel is out of memory or mappings, adds to the error which limit to check.
 fn explain(error: io::Error, size: usize) -> io::Error {
     if error.raw_os_error() != Some(libc::ENOMEM) {
         return error;
     }
     let limit = if guards_cost_mappings() {
-        "the number of memory mappings is limited by the sysctl vm.max_map_count (guard pages need one mapping \
-         each on this kernel; Linux 6.13 and newer need none)"
+        "the number of memory mappings is limited by the sysctl vm.max_map_count (guard pages need one \
+         mapping each on this kernel; Linux 6.13 and newer need none)"
     } else {
         "check the address-space limit (ulimit -v), the sysctl vm.overcommit_memory, and the memory limit of \
          the cgroup"
@@ -160,7 +165,8 @@ fn explain(error: io::Error, size: usize) -> io::Error {
     )
 }
 
-/// Lets the C library's allocator give unused pages back to the system. Takes its locks for some milliseconds.
+/// Makes the C library's allocator give unused pages back to the kernel. It holds the allocator's locks for
+/// some milliseconds.
 #[cfg(feature = "http")]
 pub(crate) fn trim_heap() {
     // SAFETY: no preconditions.

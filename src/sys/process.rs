@@ -1,18 +1,38 @@
-//! Descriptors of processes.
+//! Processes: descriptors that stand for one (pidfds), forks, and the end of this one.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::syscall::syscall6;
 
-/// A descriptor that becomes readable when the process ends. The caller has not waited for that child yet, so the number is
-/// still its own. An error: the kernel is older than 5.3, a sandbox forbids it, or there are no descriptors left.
+/// Opens a descriptor that becomes readable when the child process `pid` ends. The caller must not have
+/// waited for the child yet; otherwise `pid` may belong to another process by now. Fails if the kernel is
+/// older than 5.3, if a sandbox forbids the call, or if the process has no descriptors left.
 pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is passed; the descriptor that the call returns is ours, and is closed on exec.
+    // SAFETY: no memory is passed, and nobody else owns the descriptor that the call returns. (It is
+    // close-on-exec.)
     unsafe {
         match syscall6(libc::SYS_pidfd_open, pid as usize, 0, 0, 0, 0, 0) {
             error if error < 0 => Err(io::Error::from_raw_os_error(-error as i32)),
             fd => Ok(OwnedFd::from_raw_fd(fd as i32)),
         }
     }
+}
+
+/// Lets every child process that this one forks call `f`, before `fork` returns there.
+pub(crate) fn at_fork_in_child(f: extern "C" fn()) {
+    // SAFETY: libc calls the function in the child; what it may do is the caller's concern.
+    unsafe { libc::pthread_atfork(None, None, Some(f)) };
+}
+
+/// Ends this process at once, without exit handlers: they may not run while other threads do.
+pub(crate) fn exit_now(status: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(status) }
+}
+
+/// Aborts this process. Safe in a signal handler.
+pub(crate) fn abort() -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::abort() }
 }

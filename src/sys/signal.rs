@@ -8,11 +8,23 @@
 use std::ffi::c_void;
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::mem as memory;
 use super::syscall::syscall6;
+use crate::arch::{self, SignalFrame};
+
+/// What the kernel tells a handler about a signal.
+pub(crate) use libc::siginfo_t as SigInfo;
+
+/// The signal that preempts goroutines. Harmless by default, and hardly used.
+pub(crate) const SIGURG: i32 = libc::SIGURG;
+/// Quit, with a report (Ctrl-\ on a terminal).
+pub(crate) const SIGQUIT: i32 = libc::SIGQUIT;
+/// The two signals of an access to memory that is not there.
+pub(crate) const MEMORY_FAULTS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 /// The type of a handler installed with SA_SIGINFO.
 pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
@@ -62,7 +74,7 @@ pub(crate) fn install(signal: i32, handler: Handler, previous: &Previous) {
         previous.action.store(old.sa_sigaction, Ordering::Release);
         let mut action = our_action(signal, handler);
         if FAULTS.contains(&signal) {
-            // A previous handler with SA_NODEFER may leave by a long jump, without unblocking the signal.
+            // Keep a previous handler's SA_NODEFER: it may leave by a long jump, which unblocks nothing.
             action.sa_flags |= old.sa_flags & libc::SA_NODEFER;
         }
         libc::sigaction(signal, &action, ptr::null_mut());
@@ -228,6 +240,27 @@ impl Drop for SignalStack {
     }
 }
 
+/// The address whose access caused a fault.
+///
+/// # Safety
+/// `info` is what the kernel passed to the handler of one of [`MEMORY_FAULTS`].
+pub(crate) unsafe fn fault_address(info: *const SigInfo) -> usize {
+    // SAFETY: the kernel passes a valid record; faults have an address.
+    unsafe { (*info).si_addr() as usize }
+}
+
+/// The alternate stack that a signal handler runs on, if it does.
+///
+/// # Safety
+/// `context` is what the kernel passed to a handler that has not returned.
+pub(crate) unsafe fn alternate_stack(context: *const c_void) -> Option<Range<usize>> {
+    // SAFETY: the caller's promise.
+    let stack = unsafe { (*context.cast::<libc::ucontext_t>()).uc_stack };
+    let start = stack.ss_sp as usize;
+    let addresses = start..start + stack.ss_size;
+    addresses.contains(&(context as usize)).then_some(addresses)
+}
+
 /// Runs `wait` inside the handler of `own` with the signal mask of the interrupted code, plus `own`. For a
 /// handler that waits long: other signals are delivered meanwhile. Only for a thread with a large signal
 /// stack ([`prepare_thread`]).
@@ -267,25 +300,16 @@ pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: 
 /// `even_timed` false, only calls that keep their timeout are restarted (`keeps_its_time`); the others fail
 /// with EINTR, as in any program that handles signals.
 ///
-/// The kernel does not say which call it was. The number is read from the code, if the call was made as
-/// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
-///
 /// # Safety
 /// `context` is what the kernel passed to the calling handler.
 pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
     // SAFETY: the caller's promise.
-    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
-    let (result, address) = (registers[libc::REG_RAX as usize], registers[libc::REG_RIP as usize] as usize);
-    if result != -i64::from(libc::EINTR) {
-        return;
-    }
-    // SAFETY: the thread has just executed the code before this address.
-    if let Some(number) = unsafe { call_before(address) }
+    let frame = unsafe { SignalFrame::new(context) };
+    if let Some((number, arguments)) = frame.interrupted_call()
         && RESTARTABLE.contains(&number)
-        && (even_timed || keeps_its_time(number, registers))
+        && (even_timed || keeps_its_time(number, arguments))
     {
-        registers[libc::REG_RAX as usize] = number;
-        registers[libc::REG_RIP as usize] -= 2;
+        frame.restart_call(number);
     }
 }
 
@@ -313,10 +337,7 @@ const RESTARTABLE: [libc::c_long; 15] = [
 /// it has no timeout, if the timeout is an absolute time, or if the kernel has written the remaining time
 /// back to the arguments. For the socket calls and `read` the answer is no: the kernel restarts those without
 /// a timeout by itself, so one that fails with EINTR has a timeout (SO_RCVTIMEO).
-fn keeps_its_time(number: libc::c_long, registers: &[libc::greg_t]) -> bool {
-    let argument = |name: libc::c_int| registers[name as usize] as usize;
-    let [first, second, third, fourth] =
-        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10].map(argument);
+fn keeps_its_time(number: libc::c_long, [first, second, third, fourth]: [usize; 4]) -> bool {
     match number {
         libc::SYS_poll => (third as i32) < 0,
         libc::SYS_epoll_wait => (fourth as i32) < 0,
@@ -332,24 +353,6 @@ fn keeps_its_time(number: libc::c_long, registers: &[libc::greg_t]) -> bool {
 /// Mask for the command in a futex operation, without its flags. Of the commands that wait, only FUTEX_WAIT
 /// has a relative timeout.
 const FUTEX_COMMANDS: i32 = 0x7f;
-
-/// The number of the system call made by the code that ends at `address`, if that code is
-/// `mov eax, number; syscall`.
-///
-/// # Safety
-/// The bytes directly before `address` are mapped code.
-unsafe fn call_before(address: usize) -> Option<libc::c_long> {
-    const MOV_EAX: u8 = 0xb8;
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
-    if address % memory::PAGE < 7 {
-        return None;
-    }
-    // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
-    // for.
-    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
-    let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
-    (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
-}
 
 /// Whether a blocked system call survives one of gort's signals. A thread of this process waits in the call
 /// `number`, which returns to `address`. It survives if the kernel or [`restart_call`] restarts it. A futex
@@ -367,7 +370,7 @@ pub(crate) fn is_restarted(number: libc::c_long, address: usize) -> bool {
     ];
     // SAFETY: a thread will continue at `address`, so there is mapped code.
     BY_THE_KERNEL.contains(&number)
-        || (RESTARTABLE.contains(&number) && unsafe { call_before(address) } == Some(number))
+        || (RESTARTABLE.contains(&number) && unsafe { arch::call_before(address) } == Some(number))
 }
 
 /// Sends `signal` to the thread `tid` of this process. `value` lets the handler tell gort's signals from

@@ -1,12 +1,14 @@
-//! Writing to the standard error stream without its lock, which a goroutine may hold that waits for ever.
+//! Writes to standard error without std's lock, because a goroutine that waits forever may hold that lock.
 
 use std::fmt;
 
 use super::syscall::syscall6;
 
+/// How long a write waits for a full pipe or terminal to accept bytes again, in milliseconds.
 const MILLIS: usize = 1_000;
 
-/// Writes all of `text`, or as much as goes: false if that is not all. Unlike `eprintln!` it does not panic then.
+/// Writes as much of `text` as possible. Returns false if that is not all of it; unlike `eprintln!`, it never
+/// panics.
 pub(crate) fn write(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -15,7 +17,8 @@ pub(crate) fn write(text: &str) -> bool {
         match written {
             1.. => rest = &rest[written as usize..],
             _ if -written == libc::EINTR as isize => {}
-            // A terminal that somebody set to O_NONBLOCK, say. If nobody reads there, this may be lost.
+            // The stream is O_NONBLOCK (a terminal that another process set so, say) and full. If it stays
+            // full, the rest is lost.
             _ if -written == libc::EAGAIN as isize && becomes_writable() => {}
             _ => return false,
         }
@@ -23,13 +26,14 @@ pub(crate) fn write(text: &str) -> bool {
     true
 }
 
-/// Passes on what is formatted in pieces: a long report is seen as it is made, and never in memory as a whole.
-/// When one does not go, the rest is not tried.
+/// Writes formatted text to standard error in pieces of about [`PIECE`] bytes. So a long report appears while
+/// it is made, and never exists in memory as a whole. After a write that fails, the rest is discarded.
 pub(crate) struct Pieces {
     collected: String,
     goes: bool,
 }
 
+/// How many bytes are collected before they are written.
 const PIECE: usize = 16 << 10;
 
 impl Pieces {
@@ -57,8 +61,9 @@ impl Drop for Pieces {
     }
 }
 
+/// Waits up to [`MILLIS`] for standard error to accept bytes.
 fn becomes_writable() -> bool {
     let mut entry = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one entry.
+    // SAFETY: the count of 1 matches the single entry.
     unsafe { syscall6(libc::SYS_poll, &raw mut entry as usize, 1, MILLIS, 0, 0, 0) != 0 }
 }

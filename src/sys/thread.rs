@@ -1,4 +1,4 @@
-//! OS threads.
+//! OS threads: their ids, CPU times and states, how the kernel schedules them, and starting one.
 
 use std::ffi::CStr;
 use std::io::{self, Write};
@@ -13,8 +13,9 @@ pub(crate) fn tid() -> u32 {
     (unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) }) as u32
 }
 
-/// The CPU that the calling thread runs on. Some nanoseconds: the kernel keeps the number in the thread's TLS. In the blocks of
-/// goroutines it says that it does not (`tls/block.rs`), and then glibc asks.
+/// The CPU on which the calling thread runs. On a thread's own TLS this takes a few nanoseconds, because the
+/// kernel keeps the number there (rseq). A goroutine's TLS block is not registered with the kernel for this
+/// (`tls/block.rs`), so glibc makes a system call there.
 pub(crate) fn cpu() -> usize {
     // SAFETY: no preconditions.
     (unsafe { libc::sched_getcpu() }) as usize
@@ -22,7 +23,7 @@ pub(crate) fn cpu() -> usize {
 
 /// Nanoseconds of CPU time that the thread `tid` of this process has used.
 pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
-    // How the kernel names the CPU clock of a thread (scheduler clock, one thread).
+    // The low bits of the kernel's clock id for the CPU time of one thread (per thread, scheduler clock).
     const PER_THREAD_SCHED: u32 = 4 | 2;
     let clock = (!tid << 3) | PER_THREAD_SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -32,8 +33,9 @@ pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
     (result == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// Whether the kernel says that the thread `tid` of this process waits for something other than a CPU. `None`: it does not
-/// say (there is no descriptor left to ask with, or no /proc), and the CPU clock has to be enough. Allocates nothing.
+/// Whether the thread `tid` of this process is asleep: it waits for something other than a CPU. `None` if
+/// that cannot be read (no free descriptor, or no /proc); the caller then has to judge by the CPU clock
+/// alone. Allocates nothing.
 pub(crate) fn is_asleep(tid: u32) -> Option<bool> {
     let mut path = [0u8; 48];
     let mut rest = &mut path[..47];
@@ -41,7 +43,7 @@ pub(crate) fn is_asleep(tid: u32) -> Option<bool> {
     let path = CStr::from_bytes_until_nul(&path).ok()?;
     let mut text = [0u8; 128];
     let length = cgroup::read_into(path, &mut text).ok()?;
-    // "tid (name) S ...": the name may contain anything, so look from its closing parenthesis.
+    // "tid (name) S ...": the name may contain anything, so find the state behind the last parenthesis.
     let text = &text[..length];
     let state = text.iter().rposition(|&b| b == b')').and_then(|end| text.get(end + 2));
     Some(matches!(state, Some(b'S' | b'D')))
@@ -53,37 +55,53 @@ pub(crate) fn all() -> Option<Vec<u32>> {
     entries.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Whether [`interrupt_others_when_woken`] may be used: not if the user chose how the process is scheduled (`chrt`), and
-/// not with `GORT_SYSMON=eager`. The call is made once, without effect: where a filter of system calls ends the process for
-/// it, that happens at the start, not under load.
-pub(crate) fn may_choose_manners() -> bool {
+/// Whether [`set_wakeup_preemption`] may be used. It may not if the user has chosen a scheduling policy for
+/// the process (`chrt`). Makes the call once, without effect: if a seccomp filter kills the process for it,
+/// that happens at start-up and not later under load.
+pub(crate) fn can_set_wakeup_preemption() -> bool {
     // SAFETY: no preconditions.
     let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
-    let eager = std::env::var_os("GORT_SYSMON").is_some_and(|value| value == "eager");
-    ordinary && !eager && interrupt_others_when_woken(true)
+    ordinary && set_wakeup_preemption(true)
 }
 
-/// Whether the calling thread, when it wakes up, may take the CPU from a thread that runs. Otherwise it waits until one is
-/// free or somebody's time is over. False: the kernel refused.
-pub(crate) fn interrupt_others_when_woken(yes: bool) -> bool {
+/// Sets whether the calling thread, when it wakes up, may take the CPU from a running thread (SCHED_OTHER).
+/// Otherwise (SCHED_BATCH) it waits until a CPU is free or a running thread's time slice ends. Returns false
+/// if the kernel refused.
+pub(crate) fn set_wakeup_preemption(yes: bool) -> bool {
     let policy = if yes { libc::SCHED_OTHER } else { libc::SCHED_BATCH };
-    // SAFETY: a valid argument; all zeroes is one.
+    // SAFETY: all zeroes is a valid `sched_param`.
     unsafe {
         let parameters: libc::sched_param = std::mem::zeroed();
         libc::sched_setscheduler(0, policy, &raw const parameters) == 0
     }
 }
 
-/// What the thread-locals of a thread take from its stack.
+/// Bytes that a thread's thread-locals take from its stack.
 static THREAD_LOCALS: AtomicUsize = AtomicUsize::new(0);
 
-/// The program's thread-locals need so many bytes. At start-up.
+/// Makes [`start`] add `bytes` to each stack, as room for the program's thread-locals. Called at start-up.
 pub(crate) fn leave_room_for_thread_locals(bytes: usize) {
     THREAD_LOCALS.store(bytes, Ordering::Relaxed);
 }
 
-/// Starts a thread that nobody joins, with `stack` bytes of stack beside its thread-locals and, if it goes, a name.
+/// Starts a detached thread with `stack` bytes of stack in addition to its thread-locals. It carries `name`,
+/// if the kernel can set it.
 pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let stack = stack + THREAD_LOCALS.load(Ordering::Relaxed);
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)
+}
+
+/// The stack of the calling thread.
+pub(crate) fn own_stack() -> Option<std::ops::Range<usize>> {
+    // SAFETY: the attributes are initialised by the call, read, and destroyed.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut start, mut size) = (std::ptr::null_mut(), 0);
+        libc::pthread_attr_getstack(&attributes, &mut start, &mut size);
+        libc::pthread_attr_destroy(&mut attributes);
+        Some(start as usize..start as usize + size)
+    }
 }

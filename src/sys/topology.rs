@@ -1,9 +1,9 @@
-//! Which CPUs are close to each other: NUMA nodes, packages, cores and last-level caches, read from
+//! Finds out which CPUs are close to each other: NUMA nodes, packages, cores and last-level caches, read from
 //! `/sys/devices/system`.
 //!
-//! All of it is advice: it orders victims of stealing and placement of stacks, and nothing breaks if it is
-//! wrong. So whatever is missing (containers hide parts of sysfs, virtual machines invent others) gets the
-//! answer that makes CPUs more alike:
+//! The result is only advice: it orders the victims of stealing, and nothing breaks if it is wrong. Files may
+//! be missing (containers hide parts of sysfs) or wrong (virtual machines invent some). What is not known is
+//! assumed such that CPUs are more alike:
 //!
 //! - no node directories: one node has all CPUs;
 //! - no cache files: a package shares one cache (within a node);
@@ -12,20 +12,22 @@
 
 use std::path::Path;
 
-/// Nobody has more; a list that claims so is garbage.
+/// The largest number of CPUs that is believed: no machine has more, so a list with a higher number is
+/// garbage.
 const MAX_CPUS: usize = 1 << 16;
 
-/// Where CPUs and NUMA nodes are.
+/// The CPUs and NUMA nodes of a machine, and how far apart they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Topology {
-    /// By CPU number; `None` for numbers without a CPU that is online.
+    /// Indexed by CPU number; `None` if no online CPU has that number.
     cpus: Vec<Option<Cpu>>,
     nodes: Vec<Node>,
-    /// The distances between different nodes that occur, ascending: [`Topology::distance`] counts in these steps.
+    /// All distances that occur between different nodes, ascending. [`Topology::distance`] returns a position
+    /// in this list, plus 2.
     steps: Vec<u32>,
 }
 
-/// One CPU's place.
+/// The place of one CPU in the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cpu {
     /// Index into [`Topology::nodes`].
@@ -38,19 +40,20 @@ pub(crate) struct Cpu {
     pub(crate) llc: usize,
 }
 
-/// A NUMA node with CPUs. Nodes of memory alone are left out.
+/// A NUMA node with CPUs. Nodes that have only memory are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// The kernel's number. May have gaps.
+    /// The kernel's number of the node. The numbers may have gaps.
     pub(crate) id: usize,
     /// CPU numbers, ascending.
     pub(crate) cpus: Vec<usize>,
-    /// The kernel's distance to each node of [`Topology::nodes`]; 10 is itself. Empty if not known.
+    /// The kernel's distance to each node of [`Topology::nodes`]; 10 is the distance to itself. Empty if not
+    /// known.
     distances: Vec<u32>,
 }
 
 impl Topology {
-    /// Looks at this machine.
+    /// Reads the topology of this machine.
     pub(crate) fn read() -> Topology {
         Topology::read_at(Path::new("/"))
     }
@@ -71,9 +74,14 @@ impl Topology {
         topology
     }
 
-    /// How far apart two CPUs are: 0 they share the last-level cache, 1 only the NUMA node, 2 and more not even
-    /// that; nodes that are farther away by the kernel's distances get higher numbers. Symmetric. A cache that
-    /// spans nodes (sub-NUMA clustering) does not bring them closer: its slices and the memory are apart.
+    /// How far apart two CPUs are. The result is symmetric:
+    ///
+    /// - 0: they share the last-level cache;
+    /// - 1: they share only the NUMA node;
+    /// - 2 and more: they are in different nodes. The larger the kernel's distance, the higher the number.
+    ///
+    /// A cache that spans nodes (sub-NUMA clustering) does not make them closer, because the cache's slices
+    /// and the memory are still apart.
     pub(crate) fn distance(&self, a: usize, b: usize) -> u8 {
         if a == b {
             return 0;
@@ -84,12 +92,13 @@ impl Topology {
                 let step = self.node_distance(a.node, b.node).and_then(|d| self.steps.binary_search(&d).ok());
                 u8::try_from(step.unwrap_or(0) + 2).unwrap_or(u8::MAX)
             }
-            // One of them is not known: at least as far as the machine is wide.
+            // One of them is not known: assume that they do not share a cache, or a node if there are
+            // several.
             _ => 1 + u8::from(self.nodes.len() > 1),
         }
     }
 
-    /// Whether some CPUs are nearer to each other than others.
+    /// Whether some CPUs are closer to each other than others.
     pub(crate) fn is_uneven(&self) -> bool {
         let online =
             || self.cpus.iter().enumerate().filter(|(_, cpu)| cpu.is_some()).map(|(number, _)| number);
@@ -101,12 +110,12 @@ impl Topology {
         &self.nodes
     }
 
-    /// The place of a CPU, if it was online.
+    /// The place of a CPU, if it was online when the topology was read.
     pub(crate) fn cpu(&self, number: usize) -> Option<&Cpu> {
         self.cpus.get(number)?.as_ref()
     }
 
-    /// The kernel's distance, the larger one if it differs by direction.
+    /// The kernel's distance between two nodes; the larger value if it differs by direction.
     fn node_distance(&self, a: usize, b: usize) -> Option<u32> {
         let there = self.nodes[a].distances.get(b)?;
         let back = self.nodes[b].distances.get(a)?;
@@ -128,13 +137,13 @@ pub(crate) fn online_cpus(root: &Path) -> usize {
     online_list(root).len()
 }
 
-/// The CPUs that are online; CPU 0 if nothing says so.
+/// The CPUs that are online; only CPU 0 if the kernel's list cannot be read.
 fn online_list(root: &Path) -> Vec<usize> {
     let online = read_list(&root.join("sys/devices/system/cpu/online"));
     if online.is_empty() { vec![0] } else { online }
 }
 
-/// The nodes with CPUs. Every CPU that is online is in exactly one of them.
+/// The nodes that have CPUs. Every online CPU is in exactly one of them.
 fn read_nodes(system: &Path, online: &[usize]) -> Vec<Node> {
     let dir = system.join("node");
     let names = std::fs::read_dir(&dir)
@@ -144,7 +153,8 @@ fn read_nodes(system: &Path, online: &[usize]) -> Vec<Node> {
     let mut ids: Vec<usize> = names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).collect();
     ids.sort_unstable();
 
-    // A CPU that no node claims, or a later one claims again, belongs to the first.
+    // If several nodes claim a CPU, it belongs to the first of them. If no node claims it, it belongs to the
+    // first node of all.
     let mut unclaimed: Vec<bool> = vec![false; online.last().map_or(0, |last| last + 1)];
     online.iter().for_each(|&cpu| unclaimed[cpu] = true);
     let mut nodes = Vec::new();
@@ -161,7 +171,7 @@ fn read_nodes(system: &Path, online: &[usize]) -> Vec<Node> {
     nodes[0].cpus.extend((0..unclaimed.len()).filter(|&cpu| unclaimed[cpu]));
     nodes[0].cpus.sort_unstable();
 
-    // The file has one column for each node that is online, those without CPUs included.
+    // The file has one column for each online node, including those without CPUs.
     let columns: Vec<Option<usize>> = nodes.iter().map(|node| ids.binary_search(&node.id).ok()).collect();
     for node in &mut nodes {
         let row = read_text(&dir.join(format!("node{}/distance", node.id)));
@@ -173,11 +183,11 @@ fn read_nodes(system: &Path, online: &[usize]) -> Vec<Node> {
     nodes
 }
 
-/// One CPU's place; `peers` are the CPUs of its node.
+/// The place of one CPU; `peers` are the CPUs of its node.
 fn read_cpu(system: &Path, cpu: usize, node: usize, peers: &[usize]) -> Cpu {
     let dir = system.join(format!("cpu/cpu{cpu}"));
     let package = read_package(&dir);
-    // The second name is what kernels before 5.2 have.
+    // Kernels before 5.2 have only the second name.
     let core = ["topology/core_cpus_list", "topology/thread_siblings_list"]
         .iter()
         .find_map(|file| lowest_of_group(&dir.join(file), cpu))
@@ -189,12 +199,12 @@ fn read_cpu(system: &Path, cpu: usize, node: usize, peers: &[usize]) -> Cpu {
     Cpu { node, package, core, llc }
 }
 
-/// 0 where the kernel does not know (then the file says -1).
+/// The number of the package; 0 if the kernel does not know it (the file then says -1).
 fn read_package(cpu_dir: &Path) -> u32 {
     read_text(&cpu_dir.join("topology/physical_package_id")).trim().parse().unwrap_or(0)
 }
 
-/// The lowest CPU that shares the highest level of cache.
+/// The lowest-numbered CPU that shares the highest level of cache with `cpu`.
 fn read_llc(cpu_dir: &Path, cpu: usize) -> Option<usize> {
     let mut best: Option<(u32, usize)> = None;
     for entry in std::fs::read_dir(cpu_dir.join("cache")).ok()?.flatten() {
@@ -210,7 +220,7 @@ fn read_llc(cpu_dir: &Path, cpu: usize) -> Option<usize> {
     best.map(|(_, lowest)| lowest)
 }
 
-/// The first CPU of a list that must contain `cpu`, else the list is not to be trusted.
+/// The first CPU of a list. `None` if the list does not contain `cpu`, because it cannot be trusted then.
 fn lowest_of_group(file: &Path, cpu: usize) -> Option<usize> {
     let list = read_list(file);
     list.contains(&cpu).then(|| list[0])
@@ -220,7 +230,8 @@ fn read_list(file: &Path) -> Vec<usize> {
     parse_list(&read_text(file)).unwrap_or_default()
 }
 
-/// Reads a list like `0-3,8,10-11`: ascending, without duplicates. `None` if it is malformed.
+/// Parses a list like `0-3,8,10-11`. The result is ascending, without duplicates. `None` if the list is
+/// malformed.
 pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
     let mut list = Vec::new();
     for item in text.trim().split(',').filter(|item| !item.is_empty()) {
@@ -236,7 +247,7 @@ pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
     Some(list)
 }
 
-/// A file's text; empty if there is none.
+/// The text of a file; empty if it cannot be read.
 fn read_text(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
 //! Virtual time for tests, as Go's `testing/synctest`, with a schedule that can be repeated.
 //!
 //! [`bubble`] runs a function as a goroutine in a bubble; what it starts, and what those start, is in the bubble too.
-//! - Time in the bubble stands still while somebody runs. When all goroutines wait, it jumps to the next timer. So a test
+//! - Time in the bubble stands still while a goroutine of it runs. When all goroutines wait, it jumps to the next timer. So a test
 //!   with timeouts of hours takes microseconds, and none fires too early because the machine is slow. Everything of
 //!   gort's (sleeps, timers, timeouts, contexts, [`time::now`](crate::time::now)) goes by that time; `Instant::now()` of
 //!   std's does not.
 //! - The goroutines run one at a time, in an order drawn from a seed: a schedule that made a test fail can be repeated.
 //! - When all wait and there is no timer, or the first goroutine has ended and others are left, the bubble panics and
-//!   says who waits for what.
+//!   says which goroutine waits for what.
 //!
 //! ```
 //! use gort::testing::bubble;
@@ -22,18 +22,22 @@
 //! assert_eq!(slept, Duration::from_secs(24 * 3600));
 //! ```
 //!
-//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only somebody
+//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only goroutines
 //! outside will use does not hold the clock. Only waits for I/O do, and blocking calls, marked or not. What is
 //! random outside of gort (the order of a `HashMap`) is not drawn from the seed.
+
+pub(crate) mod bubble;
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{Location, catch_unwind, resume_unwind};
 
 use crate::goroutine::spawn_in_bubble;
-use crate::sched::bubble::{self, Verdict};
-use crate::sched::reason::WaitReason;
-use crate::sched::section;
-use crate::sched::waiter::{Waiter, park};
+use crate::sched::park::park_ready::park;
+use crate::sched::types::current::{current, current_bubble};
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
+use crate::sys::env;
+use bubble::BubbleEnd;
 
 /// Runs `f` in a bubble, with the seed that the environment variable `GORT_SEED` says, or a random one. Returns its
 /// result when all goroutines of the bubble have ended. See the [module](self).
@@ -81,8 +85,7 @@ impl Default for Bubble {
 impl Bubble {
     /// With the seed that the environment variable `GORT_SEED` says, or a random one.
     pub fn new() -> Bubble {
-        let given = std::env::var("GORT_SEED").ok().and_then(|text| text.trim().parse().ok());
-        Bubble { seed: given.unwrap_or_else(|| RandomState::new().hash_one(0)) }
+        Bubble { seed: env::seed().unwrap_or_else(|| RandomState::new().hash_one(0)) }
     }
 
     /// Chooses the seed.
@@ -101,7 +104,7 @@ impl Bubble {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        assert_eq!(bubble::number(), 0, "a bubble cannot be started inside a bubble");
+        assert_eq!(current_bubble(), 0, "a bubble cannot be started inside a bubble");
         let Some(number) = bubble::make(self.seed, Waiter::current()) else {
             panic!("255 bubbles exist: some of them never came to an end");
         };
@@ -110,9 +113,9 @@ impl Bubble {
             Err(error) => panic!("failed to start the goroutine of a bubble: {error}"),
         };
         park(WaitReason::Scope, usize::from(number));
-        let verdict = bubble::verdict(number);
-        let result = (verdict == Some(Verdict::Finished) || root.is_finished()).then(|| root.join());
-        let report = if verdict == Some(Verdict::Finished) {
+        let end = bubble::end(number);
+        let result = (end == Some(BubbleEnd::Finished) || root.is_finished()).then(|| root.join());
+        let report = if end == Some(BubbleEnd::Finished) {
             bubble::retire(number);
             None
         } else {
@@ -129,7 +132,7 @@ impl Bubble {
                 resume_unwind(payload)
             }
             (Some(Ok(_)), Some(report)) => panic!(
-                "the bubble's first goroutine has ended, and others wait for ever (seed {seed}; GORT_SEED={seed} {hint}):{report}"
+                "the bubble's first goroutine has ended, and others wait forever (seed {seed}; GORT_SEED={seed} {hint}):{report}"
             ),
             (None, report) => panic!(
                 "deadlock: all goroutines of the bubble wait (seed {seed}; GORT_SEED={seed} {hint}):{}",
@@ -157,7 +160,7 @@ impl Bubble {
 /// # Panics
 /// Outside of a bubble, and if another goroutine of the bubble is doing the same.
 pub fn wait() {
-    let g = match section::current() {
+    let g = match current() {
         Some(g) if g.bubble.get() != 0 => g,
         _ => panic!("`wait` works in a bubble only"),
     };

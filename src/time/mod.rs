@@ -1,12 +1,12 @@
-//! Time: sleeping, timers, tickers. The names and the semantics are Go's.
+//! Sleeping, timers and tickers, with Go's names and semantics.
 //!
-//! Nothing here holds a thread while it waits, and a sleep allocates nothing. Times are those of the monotonic clock.
-//! `Duration::MAX`, and whatever else is too long to be counted, means for ever.
+//! A goroutine that waits here holds no thread, and a sleep allocates nothing. All times are those of the
+//! monotonic clock. `Duration::MAX`, and any other duration that is too long for the clock, means forever.
 //!
-//! Nothing comes early. On an idle machine it comes about 50 µs late, as the kernel's own sleeps do. Where many timers are due
-//! they are served together: up to 0.25 ms late with dozens in each millisecond, up to 0.75 ms with hundreds.
+//! No timer fires early. On an idle machine timers fire about 50 µs late, as the kernel's own sleeps do.
+//! When many timers are due they are served together: up to 0.25 ms late with dozens in each millisecond, up
+//! to 0.75 ms late with hundreds.
 
-pub(crate) mod clock;
 mod sleep;
 mod ticker;
 mod timeout;
@@ -27,5 +27,5 @@ use std::time::Instant;
 /// ```
 #[must_use]
 pub fn now() -> Instant {
-    clock::now()
+    crate::sched::park::clock::now()
 }

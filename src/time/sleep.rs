@@ -1,16 +1,18 @@
-//! Sleeping.
+//! Functions that make the calling goroutine or thread sleep.
 
 use std::time::{Duration, Instant};
 
-use super::clock;
-use crate::context::{Context, Error, ambient};
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::Wait;
-use crate::sched::{park, section};
+use crate::context::{Context, Error};
+use crate::sched::park::park_ready::yield_now;
+use crate::sched::park::timers::sleep_goroutine;
+use crate::sched::park::wait::Wait;
+use crate::sched::park::{clock, limit};
+use crate::sched::types::current::current;
+use crate::sched::types::wait_reason::WaitReason;
 
-/// Stops the calling goroutine (or blocks the calling thread) for at least `duration`.
+/// Parks the calling goroutine, or blocks the calling thread, for at least `duration`.
 ///
-/// `Duration::MAX` means for ever. A sleep allocates nothing and holds no thread.
+/// `Duration::MAX` means forever. A goroutine that sleeps allocates nothing and holds no thread.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -21,17 +23,17 @@ use crate::sched::{park, section};
 /// });
 /// ```
 pub fn sleep(duration: Duration) {
-    match section::current() {
-        Some(_) if duration.is_zero() => park::yield_now(),
+    match current() {
+        Some(_) if duration.is_zero() => yield_now(),
         Some(g) => {
             let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-            park::sleep_goroutine(g, clock::nanos().saturating_add(nanos));
+            sleep_goroutine(g, clock::nanos().saturating_add(nanos));
         }
         None => std::thread::sleep(duration),
     }
 }
 
-/// As [`sleep`], until a moment; returns at once if it is over.
+/// Like [`sleep`], but until `deadline`. Returns at once if the deadline has passed.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -40,14 +42,14 @@ pub fn sleep(duration: Duration) {
 /// assert!(Instant::now() >= deadline);
 /// ```
 pub fn sleep_until(deadline: Instant) {
-    match section::current() {
-        Some(g) if deadline > clock::now() => park::sleep_goroutine(g, clock::nanos_at(deadline)),
-        Some(_) => park::yield_now(),
+    match current() {
+        Some(g) if deadline > clock::now() => sleep_goroutine(g, clock::nanos_at(deadline)),
+        Some(_) => yield_now(),
         None => std::thread::sleep(deadline.saturating_duration_since(Instant::now())),
     }
 }
 
-/// As [`sleep`], but only until the context ends.
+/// Like [`sleep`], but only until the context ends.
 ///
 /// # Errors
 /// If the context ended first.
@@ -71,7 +73,7 @@ pub fn sleep_ctx(ctx: &Context, duration: Duration) -> Result<(), Error> {
         }
         ctx.limit(|| {
             let until = deadline.or_else(|| clock::after(Duration::MAX));
-            ambient::park_until(&Wait::new(), WaitReason::Sleep, 0, until)
+            limit::park_until(&Wait::new(), WaitReason::Sleep, 0, until)
         });
     }
 }

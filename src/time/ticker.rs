@@ -1,17 +1,18 @@
-//! Ticks at a regular pace.
+//! [`Ticker`]: a channel that receives the time at regular intervals.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clock;
 use crate::chan::{self, Alarm, Receiver};
+use crate::sched::park::clock;
 
 /// A channel that gets a message at every multiple of a period: Go's `time.Ticker`.
 ///
-/// It holds one message. Whoever is too slow misses ticks, the pace stays as it was. (The receiver of
-/// [`chan::tick`](crate::chan::tick) counts the period from when a late tick was received.)
+/// The channel holds one message. A receiver that is too slow misses ticks, but the pace stays the same. (The
+/// receiver of [`chan::tick`](crate::chan::tick) counts the next period from the moment at which a late tick
+/// was received.)
 ///
 /// ```
 /// use gort::time::Ticker;
@@ -27,7 +28,7 @@ pub struct Ticker {
 }
 
 impl Ticker {
-    /// Ticks every `period`, for the first time a period from now.
+    /// A ticker that ticks every `period`, for the first time one period from now.
     ///
     /// # Panics
     /// If the period is zero.
@@ -45,13 +46,13 @@ impl Ticker {
         &self.receiver
     }
 
-    /// No tick is received after this, not even one that is due. The channel is not closed: who waits waits on, for a
-    /// [`reset`](Ticker::reset).
+    /// Stops the ticker. Nobody receives a tick after this, not even one that is due. The channel stays open:
+    /// a waiting receiver keeps waiting until a [`reset`](Ticker::reset).
     pub fn stop(&self) {
         self.alarm.stop();
     }
 
-    /// Starts anew with this period.
+    /// Restarts the ticker with this period.
     ///
     /// # Panics
     /// If the period is zero.
@@ -62,7 +63,7 @@ impl Ticker {
     }
 }
 
-// Nothing in it can be seen half-changed after a panic.
+// A panic never leaves it half-changed.
 impl UnwindSafe for Ticker {}
 impl RefUnwindSafe for Ticker {}
 

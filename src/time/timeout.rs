@@ -1,4 +1,4 @@
-//! Giving up on something after a while.
+//! [`timeout`]: runs a function and stops waiting for it after a given time.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use crate::chan::{RecvTimeoutError, bounded};
 use crate::context::Context;
 
-/// A [`timeout`] was over first.
+/// The error of [`timeout`]: the time had passed before the function returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Elapsed;
 
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("the time was over")
+        f.pad("the timeout has elapsed")
     }
 }
 
@@ -21,15 +21,15 @@ impl std::error::Error for Elapsed {}
 
 /// Runs `f` as a goroutine and waits for its result, but no longer than `duration`.
 ///
-/// Nothing can be stopped in the middle of what it does, so after that time `f` is left to itself. But waits in it that
-/// have a timeout give up when the time is over (see [`Context::limit`](crate::context::Context::limit)), so that it
-/// can come to an end.
+/// A goroutine cannot be stopped from outside, so after that time `f` continues on its own. But waits in `f`
+/// that have a timeout give up when the time has passed (see
+/// [`Context::limit`](crate::context::Context::limit)), so that `f` can come to an end.
 ///
 /// # Errors
-/// If the time was over first.
+/// If the time has passed before `f` returns.
 ///
 /// # Panics
-/// If `f` panics in time, with the same payload.
+/// If `f` panics before the time has passed, with the same payload.
 ///
 /// ```
 /// use gort::time::{Elapsed, sleep, timeout};
@@ -46,7 +46,7 @@ where
     let (finished, result) = bounded::<T>(1);
     let handle = crate::spawn(move || {
         let value = ctx.limit(f);
-        // If nobody waits any more, the value is dropped here.
+        // If the caller has stopped waiting, the value is dropped here.
         drop(finished.send(value));
     });
     match result.recv_timeout(duration) {
@@ -54,7 +54,7 @@ where
         Err(RecvTimeoutError::Timeout) => Err(Elapsed),
         Err(RecvTimeoutError::Disconnected) => match handle.join() {
             Err(payload) => resume_unwind(payload),
-            Ok(()) => unreachable!("who returns has sent its value"),
+            Ok(()) => unreachable!("a function that returns has sent its value"),
         },
     }
 }

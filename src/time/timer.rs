@@ -1,17 +1,18 @@
-//! Timers that can be stopped and set again.
+//! [`Timer`]: sends a message or calls a function once, after a time. It can be stopped and reset.
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clock;
 use crate::chan::{self, Alarm, Receiver, never};
-use crate::timer::{Deferred, NEVER};
+use crate::goroutine::deferred::Deferred;
+use crate::sched::park::clock;
+use crate::timer::NEVER;
 
-/// Something that happens once, after a time: a message on a channel, or a function that is called. Go's `time.Timer`.
+/// Sends a message on a channel, or calls a function, once after a given time. Go's `time.Timer`.
 ///
-/// Dropping it does not stop it.
+/// Dropping a timer does not stop it.
 ///
 /// ```
 /// use gort::chan::select;
@@ -35,14 +36,14 @@ enum What {
 }
 
 impl Timer {
-    /// A timer whose channel gets a message, the time it was due, after `duration`.
+    /// A timer whose channel gets a message after `duration`: the time at which the timer was due.
     #[must_use]
     pub fn new(duration: Duration) -> Timer {
         let (alarm, receiver) = chan::alarm(clock::now().checked_add(duration), None);
         Timer { what: What::Message(alarm, receiver) }
     }
 
-    /// The channel. That of a timer that calls a function never gets a message.
+    /// The channel. For a timer that calls a function, the channel never gets a message.
     #[must_use]
     pub fn c(&self) -> &Receiver<Instant> {
         static NEVER: Receiver<Instant> = never();
@@ -52,9 +53,10 @@ impl Timer {
         }
     }
 
-    /// Stops it. True: it was waiting, and its message will not be received or its function not be called (for this
-    /// setting). False: it was stopped before, its message was received or its function was started; nobody waits for
-    /// that function to end.
+    /// Stops the timer. Returns true if the timer was pending: its message was not yet received, or its
+    /// function not yet started. Then nobody will receive that message, or the function will not be called,
+    /// unless the timer is reset. Returns false if the timer was already stopped, its message was received,
+    /// or its function was started. Does not wait for a function that runs.
     ///
     /// ```
     /// use std::time::Duration;
@@ -70,8 +72,8 @@ impl Timer {
         }
     }
 
-    /// Sets it again, to `duration` from now. True: it was waiting, as [`stop`](Timer::stop) says. A message of the old
-    /// setting is never received after this.
+    /// Sets the timer to `duration` from now. Returns true if it was pending, as [`stop`](Timer::stop) does.
+    /// After this, nobody receives a message of the old setting.
     ///
     /// ```
     /// use std::time::Duration;
@@ -88,8 +90,8 @@ impl Timer {
     }
 }
 
-/// Calls `f`, in a goroutine of its own, after `duration`. [`Timer::stop`] can prevent that, and [`Timer::reset`] lets
-/// it be called again: even while the last call still runs.
+/// Calls `f` in a goroutine of its own after `duration`. [`Timer::stop`] can prevent the call.
+/// [`Timer::reset`] makes the timer call `f` again, even while the last call still runs.
 ///
 /// ```
 /// use std::time::Duration;
@@ -109,7 +111,7 @@ fn nanos_after(duration: Duration) -> u64 {
     nanos.and_then(|nanos| clock::nanos().checked_add(nanos)).unwrap_or(NEVER)
 }
 
-// Nothing in it can be seen half-changed after a panic.
+// A panic never leaves it half-changed.
 impl UnwindSafe for Timer {}
 impl RefUnwindSafe for Timer {}
 

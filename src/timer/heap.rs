@@ -2,8 +2,7 @@
 //! global allocator may not be used.
 
 use super::node::{NEVER, Timer};
-use crate::sched::g::G;
-use crate::sched::{prefetch, throw};
+use crate::base::{prefetch, throw};
 use crate::sys::mem;
 
 #[derive(Clone, Copy)]
@@ -20,23 +19,23 @@ const SLEEPER: usize = 1;
 pub(crate) enum Item {
     /// A timer. It knows its place in the heap, so that it can be stopped.
     Timer(*const Timer),
-    /// A goroutine that sleeps, come what may. Nothing of it is touched before its time: with many sleepers that
-    /// memory is cold.
-    Sleeper(&'static G),
+    /// The number of a waiter that sleeps: an address whose lowest bit is 0. Nothing can end the sleep early, and nothing
+    /// of the waiter is touched before its time: with many sleepers that memory is cold.
+    Sleeper(usize),
 }
 
 impl Item {
     fn pack(self) -> usize {
         match self {
             Item::Timer(timer) => timer as usize,
-            Item::Sleeper(g) => std::ptr::from_ref(g) as usize | SLEEPER,
+            Item::Sleeper(waiter) => waiter | SLEEPER,
         }
     }
 
     /// It will be touched soon.
     #[inline]
     pub(crate) fn prefetch(&self) {
-        prefetch::head(self.pack());
+        prefetch::line(self.pack());
     }
 
     #[inline]
@@ -44,8 +43,7 @@ impl Item {
         if packed & SLEEPER == 0 {
             Item::Timer(packed as *const Timer)
         } else {
-            // SAFETY: packed from a G, which is aligned and never unmapped.
-            Item::Sleeper(unsafe { &*((packed & !SLEEPER) as *const G) })
+            Item::Sleeper(packed & !SLEEPER)
         }
     }
 }
@@ -171,7 +169,7 @@ impl Heap {
         let children = first * ARITY + 1;
         if children < self.len {
             for sibling in 0..ARITY {
-                prefetch::head(self.entries.wrapping_add(children + sibling * ARITY) as usize);
+                prefetch::line(self.entries.wrapping_add(children + sibling * ARITY) as usize);
             }
         }
     }

@@ -5,21 +5,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Timers;
-use crate::sched::g::G;
 
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What a timer that fired asks for.
-pub(crate) enum Fire {
-    /// This goroutine was parked and shall run.
-    Ready(&'static G),
-    /// It did all there was to do.
-    Nothing,
-}
+/// What a timer that fired asks for: the number of a waiter that is to be woken, or nothing.
+pub(crate) type Fired = Option<usize>;
 
 /// What a timer does when it fires. It runs under the heap's lock, on g0 or sysmon: it neither blocks nor allocates.
-pub(crate) type Callback = unsafe fn(data: *const (), now: u64) -> Fire;
+pub(crate) type Callback = unsafe fn(data: *const (), now: u64) -> Fired;
 
 pub(crate) struct Timer {
     /// Its place in the heap.
@@ -43,8 +37,8 @@ impl Timer {
         Timer { index: Cell::new(0), home, callback, data, gone_when_fired: false }
     }
 
-    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away. So whoever finds
-    /// that the timer is in no heap knows only that the callback will be called, or was.
+    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away. So a thread
+    /// that finds the timer in no heap knows only that the callback will be called, or was.
     pub(crate) fn kept_by_heap(callback: Callback, data: *const ()) -> Timer {
         Timer { gone_when_fired: true, ..Timer::new(callback, data) }
     }
@@ -56,9 +50,9 @@ impl Timer {
 
     /// The heap that it is in.
     pub(super) fn home(&self) -> Option<&'static Timers> {
-        // Acquire pairs with the release in `set_home`: who finds it in no heap sees all that its firing did (unless the
-        // heap kept it).
-        // SAFETY: Ps are never freed; a bubble goes after the goroutines and timers in it.
+        // Acquire pairs with the release in `set_home`: a thread that finds it in no heap sees all that its firing did
+        // (unless the heap kept it).
+        // SAFETY: heaps live in Ps, which are never freed, and in bubbles, which outlive the timers in them.
         unsafe { self.home.load(Ordering::Acquire).as_ref() }
     }
 
@@ -67,32 +61,34 @@ impl Timer {
         self.home.store(home, Ordering::Release);
     }
 
-    /// Fires `this`. The data must not be touched after `home` is cleared, which comes last, except through what the
-    /// callback handed over; and if the heap kept the timer, neither must be touched after the callback.
+    /// Fires `this` and gives the waiter that is to be woken, if there is one, to `wake`. The data must not be touched
+    /// after `home` is cleared, which comes last, except through what the callback handed over; and if the heap kept the
+    /// timer, neither must be touched after the callback.
     ///
     /// # Safety
     /// It was just taken out of a heap whose lock the caller holds.
-    pub(super) unsafe fn fire(this: *const Timer, now: u64) -> Fire {
+    pub(super) unsafe fn fire(this: *const Timer, now: u64, wake: &mut impl FnMut(usize)) {
         // SAFETY: it is there until its home is cleared, or until the callback gives it away.
         let Timer { callback, data, gone_when_fired, .. } = unsafe { &*this };
         let (callback, data, gone_when_fired) = (*callback, *data, *gone_when_fired);
         if gone_when_fired {
             // SAFETY: as above.
             unsafe { (*this).set_home(None) };
-            // SAFETY: the heap kept the data alive.
-            return unsafe { callback(data, now) };
         }
-        // SAFETY: the data is valid as long as the timer has not been seen to have fired.
-        let fired = unsafe { callback(data, now) };
-        // SAFETY: as above.
-        unsafe { (*this).set_home(None) };
-        fired
+        // SAFETY: the heap kept the data alive, or the data is valid as long as the timer is not seen to have fired.
+        if let Some(waiter) = unsafe { callback(data, now) } {
+            wake(waiter);
+        }
+        if !gone_when_fired {
+            // SAFETY: as above.
+            unsafe { (*this).set_home(None) };
+        }
     }
 
     #[cfg(test)]
     pub(super) fn for_test() -> Timer {
-        unsafe fn nothing(_: *const (), _: u64) -> Fire {
-            Fire::Nothing
+        unsafe fn nothing(_: *const (), _: u64) -> Fired {
+            None
         }
         Timer::new(nothing, ptr::null())
     }
@@ -103,12 +99,12 @@ mod tests {
     use super::*;
 
     /// Notes whether its timer, the data, is in a heap while it is called.
-    unsafe fn look(data: *const (), _: u64) -> Fire {
+    unsafe fn look(data: *const (), _: u64) -> Fired {
         // SAFETY: see the test.
         let (timer, was_waiting) = unsafe { &*data.cast::<(Cell<*const Timer>, Cell<Option<bool>>)>() };
         // SAFETY: as above.
         was_waiting.set(Some(unsafe { &*timer.get() }.is_waiting()));
-        Fire::Nothing
+        None
     }
 
     #[test]
@@ -119,7 +115,7 @@ mod tests {
             seen.0.set(ptr::from_ref(&timer));
             timer.set_home(Some(Box::leak(Box::new(Timers::new()))));
             // SAFETY: nobody else has it.
-            assert!(matches!(unsafe { Timer::fire(&timer, 0) }, Fire::Nothing));
+            unsafe { Timer::fire(&timer, 0, &mut |_| unreachable!("nobody waits")) };
             assert_eq!(seen.1.get(), Some(waiting));
             assert!(!timer.is_waiting());
         }

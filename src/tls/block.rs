@@ -1,19 +1,20 @@
-//! TLS blocks: making one on memory that we own, refreshing it for its next goroutine, giving it up.
+//! TLS blocks: creates a block in memory that the runtime owns, and refreshes it for its next goroutine.
 //!
-//! Life of a block: [`create`] (memory zeroed → ready), then any number of: a goroutine runs on it,
-//! [`run_destructors`] (on the block, still inside the goroutine), [`refresh`] (nobody runs on it). A
-//! refreshed block has the values of a new thread in the thread-locals of every module but libc: malloc's
-//! cache stays, as it would on a thread of a pool, and what of libc's state a program can see is reset by
-//! `run_destructors`.
+//! Life of a block: [`create`] turns zeroed memory into a block. Then, any number of times: a goroutine runs
+//! on it; [`run_destructors`] runs on the block, still inside the goroutine; [`refresh`] runs when no
+//! goroutine is on it. After a refresh, the thread-locals of every module but libc have the values of a new
+//! thread. libc's part keeps malloc's cache, as on a thread of a pool; `run_destructors` resets the libc
+//! state that a program can see.
 
 use std::ffi::c_void;
 use std::io;
 use std::sync::OnceLock;
 
 use super::layout::{self, KeyData, Layout};
-use super::{loaded, pristine, register};
+use super::{loaded, pristine};
+use crate::arch;
 
-/// What the x86-64 ABI and glibc fix at the head of the TCB.
+/// Offsets at the head of the TCB that the x86-64 ABI and glibc fix.
 pub(super) mod tcb {
     pub(super) const TCB: usize = 0x00;
     pub(in crate::tls) const DTV: usize = 0x08;
@@ -24,7 +25,8 @@ pub(super) mod tcb {
     pub(super) const FEATURES: usize = 0x48;
 }
 
-/// `cpu_id` of an rseq area that is not registered with the kernel: `sched_getcpu` then asks the kernel.
+/// The `cpu_id` of an rseq area that is not registered with the kernel. `sched_getcpu` then makes a system
+/// call.
 const RSEQ_UNREGISTERED: i32 = -2;
 
 /// `LC_GLOBAL_LOCALE`.
@@ -32,7 +34,7 @@ const GLOBAL_LOCALE: libc::locale_t = usize::MAX as libc::locale_t;
 
 static LAYOUT: OnceLock<Result<Layout, String>> = OnceLock::new();
 
-/// The layout, found on the first call. The error says what this platform lacks.
+/// The layout of TLS blocks, found on the first call. The error says what this platform lacks.
 pub(crate) fn layout() -> Result<&'static Layout, &'static str> {
     LAYOUT.get_or_init(layout::find).as_ref().map_err(String::as_str)
 }
@@ -54,7 +56,7 @@ unsafe fn get<T: Copy>(tp: usize, offset: usize) -> T {
     unsafe { *((tp + offset) as *const T) }
 }
 
-/// Makes the memory around `tp` a TLS block whose code runs on the stack `[stack, stack + stack_size)`.
+/// Turns the memory around `tp` into a TLS block, for code whose stack has `stack_size` bytes at `stack`.
 ///
 /// # Safety
 /// `[tp - below, tp + above)` of the [`Layout`] is writable, zeroed, unused memory, `tp` is aligned, and the
@@ -62,10 +64,10 @@ unsafe fn get<T: Copy>(tp: usize, offset: usize) -> T {
 pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::Result<()> {
     let layout = known();
     loaded::check(layout)?;
-    let own = register::current();
-    // SAFETY: all offsets were verified to lie in the descriptor, which the caller gave us.
+    let own = arch::thread_pointer();
+    // SAFETY: all offsets were verified to lie in the descriptor, whose memory the caller hands over.
     unsafe {
-        // The thread vector and the images of all modules' thread-locals.
+        // Allocates the thread vector (dtv), and copies the initial values of all modules' thread-locals.
         if (layout.functions.allocate)(tp as *mut c_void).is_null() {
             return Err(io::Error::new(
                 io::ErrorKind::OutOfMemory,
@@ -74,7 +76,7 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         }
         put(tp, tcb::TCB, tp);
         put(tp, tcb::SELF, tp);
-        // Left 0, malloc would skip its locks.
+        // If this were 0, malloc would skip its locks.
         put(tp, tcb::MULTIPLE_THREADS, 1u32);
         put(tp, tcb::CANARY, get::<usize>(own, tcb::CANARY));
         put(tp, tcb::POINTER_GUARD, get::<usize>(own, tcb::POINTER_GUARD));
@@ -82,7 +84,7 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         put(tp, layout.stack_address, stack);
         put(tp, layout.stack_size, stack_size);
         put(tp, layout.key_data.specific, tp + layout.key_data.first_block);
-        // Lists that hold only themselves: `fork` unlinks the one, robust mutexes use the other.
+        // Two empty circular lists: `fork` unlinks the first, robust mutexes use the second.
         put(tp, layout.list, tp + layout.list);
         put(tp, layout.list + 8, tp + layout.list);
         let robust = tp + layout.robust_head;
@@ -100,27 +102,28 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
 
 /// Runs `f` with the thread pointer at `tp`.
 pub(super) unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
-    let own = register::current();
-    // SAFETY: nobody else runs on the block, and we return to our own before we touch our TLS again.
+    let own = arch::thread_pointer();
+    // SAFETY: no other code runs on the block, and this code returns to its own block before it touches TLS
+    // again.
     unsafe {
         set_tid(tp, get::<u32>(own, known().tid));
-        register::switch_to(tp);
+        arch::set_thread_pointer(tp);
         f();
-        register::switch_to(own);
+        arch::set_thread_pointer(own);
     }
 }
 
-/// Tells the block which OS thread runs on it from now on: recursive mutexes and `raise` look at it.
+/// Stores in the block which OS thread runs on it from now on. Recursive mutexes and `raise` read it.
 ///
 /// # Safety
-/// `tp` is a block or a thread's own, and nobody else runs on it.
+/// `tp` is a block or a thread's own TLS, and no other thread runs on it.
 #[inline]
 pub(crate) unsafe fn set_tid(tp: usize, tid: u32) {
     // SAFETY: the caller's promise.
     unsafe { put(tp, tid_offset(), tid) }
 }
 
-/// Where that thread id is.
+/// The address of the thread id in the block at `tp`.
 #[inline]
 pub(crate) fn tid_in(tp: usize) -> usize {
     tp + tid_offset()
@@ -137,8 +140,8 @@ fn tid_offset() -> usize {
     known().tid
 }
 
-/// Whether the current code has left its thread-locals as it found them: then neither [`run_destructors`] nor
-/// [`refresh`] has anything to do.
+/// Whether the goroutine on this block has left its thread-locals as it found them. If so, neither
+/// [`run_destructors`] nor [`refresh`] has anything to do.
 ///
 /// # Safety
 /// The caller runs on the private block at `tp`.
@@ -148,26 +151,28 @@ pub(crate) unsafe fn is_untouched(tp: usize) -> bool {
     unsafe { pristine::is_untouched(tp) }
 }
 
-/// Ends the life of the current code as far as thread-locals are concerned: runs the destructors of
+/// Does for a goroutine's thread-locals what happens at a thread's end: runs the destructors of
 /// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error and the locale.
 ///
 /// # Safety
-/// The caller runs on a private block and is about to leave it for good; it uses no thread-local afterwards.
+/// The caller runs on a private block, is about to leave it for good, and uses no thread-local afterwards.
 pub(crate) unsafe fn run_destructors() {
     let layout = known();
-    let tp = register::current();
-    // Destructors of keys may use thread-locals for the first time, and those set keys again. A thread would forget all that
-    // with its memory; here it would be the next goroutine's.
+    let tp = arch::thread_pointer();
+    // A key's destructor may use a thread-local for the first time, and a thread-local's destructor may set a
+    // key again. On a thread such values would vanish with its memory; here the next goroutine would find
+    // them.
     for _ in 0..KEY_DESTRUCTOR_ROUNDS {
         // SAFETY: the function runs and clears the list of destructors of the current thread pointer.
         unsafe { (layout.functions.call_destructors)() };
-        // SAFETY: we run on the block.
+        // SAFETY: this code runs on the block at `tp`.
         if !unsafe { run_key_destructors(layout, tp) } {
             break;
         }
     }
-    // SAFETY: uselocale(null) only reads; the global locale is what new threads have. Asking for the loader's error
-    // forgets it.
+    // `dlerror` clears the loader's last error.
+    // SAFETY: uselocale(null) only reads; the global locale is what a new thread has; both fields lie in the
+    // block.
     unsafe {
         libc::dlerror();
         if libc::uselocale(std::ptr::null_mut()) != GLOBAL_LOCALE {
@@ -179,10 +184,12 @@ pub(crate) unsafe fn run_destructors() {
     }
 }
 
-/// POSIX: repeat while destructors set new values, a bounded number of times.
+/// How often destructors run again because one of them set a new value. POSIX wants a bounded number of
+/// rounds.
 const KEY_DESTRUCTOR_ROUNDS: usize = 4;
 
-/// True: there were some.
+/// Runs the destructors of the block's pthread keys and clears all values. Returns whether any destructor
+/// ran.
 unsafe fn run_key_destructors(layout: &Layout, tp: usize) -> bool {
     let keys = &layout.key_data;
     let mut some = false;
@@ -209,10 +216,10 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) -> bool {
                 let Some((value, destructor)) = (unsafe { take_key_value(keys, entry, key) }) else {
                     continue;
                 };
-                // After the last round values are forgotten: the next goroutine must not see them.
+                // Values that remain after the last round are dropped: the next goroutine must not see them.
                 if round < KEY_DESTRUCTOR_ROUNDS {
                     again = true;
-                    // SAFETY: the user registered it for values of this key.
+                    // SAFETY: the program registered the destructor for values of this key.
                     unsafe { destructor(value) };
                 }
             }
@@ -227,9 +234,9 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) -> bool {
 
 type KeyDestructor = unsafe extern "C" fn(*mut c_void);
 
-/// Clears an entry. Returns what was in it and its destructor, if there is one and the key still is the same.
+/// Clears an entry. Returns its value and destructor, if it has one and the key has not been deleted since.
 unsafe fn take_key_value(keys: &KeyData, entry: usize, key: usize) -> Option<(*mut c_void, KeyDestructor)> {
-    // SAFETY: the entry is the running code's own; the table has an entry for each possible key.
+    // SAFETY: the entry belongs to the running code's block; the table has an entry for each possible key.
     unsafe {
         let value: *mut c_void = get(entry, keys.entry_value);
         if value.is_null() {
@@ -244,19 +251,21 @@ unsafe fn take_key_value(keys: &KeyData, entry: usize, key: usize) -> Option<(*m
     }
 }
 
-/// Prepares a block that its last goroutine has left for the next one.
+/// Prepares a block that its last goroutine has left for the next goroutine. Touches no TLS of the caller.
+///
+/// Returns false if the last goroutine used thread-locals of a library loaded by `dlopen`. The caller must
+/// then call [`rebuild`], from its own thread pointer and where it may allocate.
 ///
 /// # Safety
-/// `tp` is a block that nobody runs on. Touches no TLS of the caller unless the last goroutine used
-/// thread-locals of a library loaded by `dlopen`: then it reports `false` and the caller, back on its own
-/// thread pointer and free to allocate, must call [`rebuild`].
+/// `tp` is a block that nobody runs on.
 #[must_use]
 pub(crate) unsafe fn refresh(tp: usize) -> bool {
     let layout = known();
     // SAFETY: the block is complete and nobody uses it.
     unsafe {
         let dtv: usize = get(tp, tcb::DTV);
-        // The generation grows when a module is loaded or unloaded and the block has taken notice of it.
+        // The loader raises the block's generation when it updates the block after a module was loaded or
+        // unloaded.
         let unchanged = get::<usize>(dtv, 0) == layout.generation;
         if !(unchanged && layout.all_static) && has_dynamic_part(dtv) {
             return false;
@@ -266,19 +275,22 @@ pub(crate) unsafe fn refresh(tp: usize) -> bool {
     true
 }
 
+/// Whether the loader has allocated memory for thread-locals outside of the block.
 unsafe fn has_dynamic_part(dtv: usize) -> bool {
-    // SAFETY: entry -1 of the vector says how many entries follow entry 0.
+    // SAFETY: entry -1 of the vector holds the number of entries that follow entry 0.
     unsafe {
         let entries: usize = get(dtv - DTV_ENTRY, 0);
         (1..=entries).any(|id| get::<usize>(dtv + id * DTV_ENTRY, DTV_TO_FREE) != 0)
     }
 }
 
-/// The thread vector: entry -1 holds the number of entries, entry 0 the generation, each other entry a module's
-/// (value, pointer to free).
+/// The size of an entry of the thread vector (dtv), in bytes. Entry -1 holds the number of entries, entry 0
+/// the generation, each other entry a module's (value, pointer to free).
 const DTV_ENTRY: usize = 16;
+/// The offset of the pointer to free in an entry.
 const DTV_TO_FREE: usize = 8;
 
+/// Gives the static thread-locals of all modules but libc their initial values.
 unsafe fn refresh_static(layout: &Layout, tp: usize) {
     for module in layout.modules.iter().chain(loaded::modules()).filter(|m| !m.is_libc) {
         let start = (tp - module.offset) as *mut u8;
@@ -290,7 +302,7 @@ unsafe fn refresh_static(layout: &Layout, tp: usize) {
     }
 }
 
-/// As [`refresh`], when dynamic thread-locals have to be freed too.
+/// Like [`refresh`], but also frees dynamic thread-locals.
 ///
 /// # Safety
 /// `tp` is a block that nobody runs on; the caller may allocate.
@@ -300,8 +312,8 @@ pub(crate) unsafe fn rebuild(tp: usize) -> io::Result<()> {
     let libc = layout.modules.iter().find(|m| m.is_libc).expect("checked when the layout was found");
     let mut kept = vec![0u8; libc.size];
     let libc_part = (tp - libc.offset) as *mut u8;
-    // SAFETY: the loader frees what it allocated for this block and fills it anew; libc's variables, which it
-    // fills too, are put back as they were.
+    // SAFETY: nobody runs on the block while the loader frees what it allocated for it and fills it anew. The
+    // loader also overwrites libc's variables; the copy puts them back as they were.
     unsafe {
         std::ptr::copy_nonoverlapping(libc_part, kept.as_mut_ptr(), libc.size);
         (layout.functions.deallocate)(tp as *mut c_void, false);

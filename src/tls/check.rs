@@ -1,10 +1,11 @@
-//! The start-up check: runs code on a TLS block, on a thread of its own, and looks whether it sees what code
-//! in a goroutine must see.
+//! The start-up check: runs code on a TLS block, on a thread made for this, and checks that the code sees
+//! what code in a goroutine must see.
 
 use std::cell::Cell;
 
 use super::layout::Layout;
-use super::{block, pristine, register};
+use super::{block, pristine};
+use crate::arch;
 use crate::sys::{mem, thread};
 
 thread_local! {
@@ -22,7 +23,8 @@ impl Drop for Trace {
     }
 }
 
-/// Finds the layout and tries a block. The error says what this platform lacks.
+/// Finds the layout and tests a block. `current` is the offset of the thread-local `CURRENT`. The error says
+/// what this platform lacks.
 pub(crate) fn run(current: isize) -> Result<(), String> {
     let layout = block::layout()?;
     if current >= 0 || current < -(layout.below as isize) {
@@ -49,31 +51,31 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     let own_thread = std::thread::current().id();
     // SAFETY: fresh zeroed memory of the right size and alignment.
     unsafe { block::create(tp, memory, size) }.map_err(|e| e.to_string())?;
-    // SAFETY: a new block that nobody runs on.
+    // SAFETY: nobody has run on the new block yet.
     unsafe { pristine::learn(layout, tp, current) };
     let mut seen = Seen::default();
-    let own = register::current();
-    // SAFETY: the block is complete, and `look` leaves nothing behind that outlives the switch back.
+    let own = arch::thread_pointer();
+    // SAFETY: the block is complete, and no reference into its TLS outlives the switch back.
     unsafe {
         block::set_tid(tp, thread::tid());
-        register::switch_to(tp);
+        arch::set_thread_pointer(tp);
         seen.look();
         block::run_destructors();
-        register::switch_to(own);
+        arch::set_thread_pointer(own);
     }
     // SAFETY: nobody runs on the block any more.
     let refreshed = unsafe { block::refresh(tp) };
     if !refreshed {
-        // SAFETY: as above; we may allocate here.
+        // SAFETY: nobody runs on the block, and this thread may allocate.
         unsafe { block::rebuild(tp) }.map_err(|e| e.to_string())?;
     }
     let mut again = Seen::default();
-    // SAFETY: as above.
+    // SAFETY: as for the first switch.
     unsafe {
-        register::switch_to(tp);
+        arch::set_thread_pointer(tp);
         again.look();
         block::run_destructors();
-        register::switch_to(own);
+        arch::set_thread_pointer(own);
     }
     let checks = [
         (seen.mark == 7, "a new block does not start with initial values"),
@@ -84,7 +86,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
         (seen.stack == memory, "pthread_getattr_np does not see the block's stack"),
         (DESTROYED.load(std::sync::atomic::Ordering::Relaxed), "thread-local destructors did not run"),
     ];
-    // The block stays mapped: malloc may have given its cache an arena that still refers to it.
+    // The block stays mapped: a malloc arena may still refer to the block's cache.
     match checks.iter().find(|(ok, _)| !ok) {
         None => Ok(()),
         Some((_, what)) => Err((*what).to_string()),
@@ -123,6 +125,7 @@ impl Seen {
 mod tests {
     #[test]
     fn this_platform_has_private_thread_locals() {
-        super::run(crate::sched::section::current_offset()).unwrap();
+        let offset = super::MARK.with(std::ptr::from_ref) as isize - crate::arch::thread_pointer() as isize;
+        super::run(offset).unwrap();
     }
 }

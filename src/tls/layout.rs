@@ -1,24 +1,28 @@
-//! Where glibc keeps what a TLS block needs.
+//! Finds out where glibc keeps the fields that a TLS block needs.
 //!
-//! Three sources, none of them a constant in this file: symbols that the dynamic loader and libc export for
-//! themselves and for debuggers (`_dl_allocate_tls`, `_thread_db_*`), the program headers of the loaded
-//! modules, and a probe thread with a stack of known place and size, in whose descriptor we look for it.
+//! None of the offsets is a constant in this file. They come from three sources: symbols that the dynamic
+//! loader and libc export for themselves and for debuggers (`_dl_allocate_tls`, `_thread_db_*`); the program
+//! headers of the loaded modules; and a probe thread, which searches its own descriptor for the known address
+//! and size of its stack.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{loaded, register};
+use super::loaded;
+use crate::arch;
 use crate::sys::syscall::syscall6;
 
-/// What a new block needs to know. Offsets are relative to the thread pointer; negative ones lie in static TLS.
+/// What gort must know to make a block. Offsets are relative to the thread pointer; negative ones lie in
+/// static TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     /// Bytes of `struct pthread`, at and above the thread pointer.
     pub(crate) above: usize,
-    /// Bytes of static TLS, below the thread pointer: of the modules that are loaded now, and some to spare.
+    /// Bytes of static TLS, below the thread pointer: those of the modules loaded at start-up, and the spare
+    /// room.
     pub(crate) below: usize,
-    /// Those without the spare ones.
+    /// Bytes of static TLS without the spare room.
     pub(super) used: usize,
     /// Alignment of the thread pointer.
     pub(crate) align: usize,
@@ -35,9 +39,9 @@ pub(crate) struct Layout {
     pub(super) rseq: Option<isize>,
     pub(super) key_data: KeyData,
     pub(super) modules: Vec<Module>,
-    /// All modules that have thread-locals have them in static TLS,
+    /// Whether all modules with thread-locals have them in static TLS, as of `generation`.
     pub(super) all_static: bool,
-    /// as of this generation of the loader's module table.
+    /// The generation of the loader's module table at start-up.
     pub(super) generation: usize,
     pub(super) functions: Functions,
 }
@@ -45,37 +49,40 @@ pub(crate) struct Layout {
 /// One loaded module's part of static TLS.
 #[derive(Debug, Clone)]
 pub(super) struct Module {
-    /// Its block starts at thread pointer minus this.
+    /// The module's part starts at the thread pointer minus this.
     pub(super) offset: usize,
     pub(super) image: usize,
     pub(super) image_size: usize,
     pub(super) size: usize,
-    /// libc's own variables (malloc's cache, locale) stay with a block when a new goroutine takes it over.
+    /// Whether this is libc, whose variables (malloc's cache, locale) stay with a block for its next
+    /// goroutine.
     pub(super) is_libc: bool,
 }
 
-/// Where `pthread_setspecific` values live: a first block of keys inside the descriptor, and the table of
-/// all keys with their destructors.
+/// Where the values of `pthread_setspecific` are: a first block of values inside the descriptor, and the
+/// table of all keys with their destructors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyData {
-    /// An array of pointers to blocks of values, and the first block, which every thread has.
+    /// The array of pointers to blocks of values.
     pub(super) specific: usize,
+    /// The first block of values, which every thread has.
     pub(super) first_block: usize,
     pub(super) entry_size: usize,
     pub(super) entry_sequence: usize,
     pub(super) entry_value: usize,
     pub(super) keys_per_block: usize,
     pub(super) blocks: usize,
-    /// The byte that says that a value was ever set; without it every block is looked at.
+    /// The byte that says whether a value was ever set. Without it, every block of values must be searched.
     pub(super) used: Option<usize>,
     pub(super) key_table: usize,
     pub(super) key_size: usize,
-    /// Counts creations and deletions: a value of an older count belongs to a deleted key.
+    /// A key's count of creations and deletions. A value with an older count belongs to a deleted key.
     pub(super) key_sequence: usize,
     pub(super) key_destructor: usize,
 }
 
-/// The loader's functions, found by name at run time because they are not part of the link-time interface.
+/// Functions of the loader and libc, found by name at run time because they are not part of the link-time
+/// interface.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Functions {
     pub(super) allocate: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
@@ -85,13 +92,14 @@ pub(super) struct Functions {
 }
 
 impl Layout {
-    /// How many pthread keys there are, and the sequence number of the one that is created next: the first free one.
-    /// `None` if there is none left.
+    /// The number of pthread keys in use, and the sequence number of the key that is created next (the first
+    /// free one). `None` if no key is free.
     pub(super) fn next_key(&self) -> Option<(usize, *const AtomicUsize)> {
         let keys = &self.key_data;
         let sequence =
             |key: usize| (keys.key_table + key * keys.key_size + keys.key_sequence) as *const AtomicUsize;
-        // An odd number means that the key is in use. SAFETY: libc's table has an entry for each possible key.
+        // An odd sequence number means that the key is in use.
+        // SAFETY: libc's table has an entry for each possible key.
         let in_use = |key: usize| unsafe { (*sequence(key)).load(Ordering::Relaxed) } % 2 == 1;
         let all = keys.blocks * keys.keys_per_block;
         let next = (0..all).find(|&key| !in_use(key))?;
@@ -99,28 +107,28 @@ impl Layout {
     }
 }
 
-/// Looks everything up. The error names what is missing.
+/// Finds the whole layout. The error says what is missing.
 pub(super) fn find() -> Result<Layout, String> {
-    register::init();
+    arch::thread_pointer_init();
     loaded::init();
     let functions = Functions {
-        // SAFETY: these are the types of the functions of these names in glibc.
+        // SAFETY: this is the type of the function with this name in glibc.
         allocate: unsafe {
             std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> *mut c_void>(symbol(
                 c"_dl_allocate_tls",
             )?)
         },
-        // SAFETY: as above.
+        // SAFETY: as for `allocate`.
         deallocate: unsafe {
             std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void, bool)>(symbol(
                 c"_dl_deallocate_tls",
             )?)
         },
-        // SAFETY: as above.
+        // SAFETY: as for `allocate`.
         call_destructors: unsafe {
             std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__call_tls_dtors")?)
         },
-        // SAFETY: as above.
+        // SAFETY: as for `allocate`.
         ctype_init: unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(symbol(c"__ctype_init")?) },
     };
     let (static_size, static_align) = static_info()?;
@@ -132,14 +140,14 @@ pub(super) fn find() -> Result<Layout, String> {
     let tid = debugger_offset(c"_thread_db_pthread_tid")?;
     let list = debugger_offset(c"_thread_db_pthread_list")?;
     let mut key_data = find_key_data()?;
-    let resolver_symbol = symbol(c"__resp")? as isize - register::current() as isize;
+    let resolver_symbol = symbol(c"__resp")? as isize - arch::thread_pointer() as isize;
 
     let probed = probe(size_of_pthread, tid, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
     key_data.first_block = probed.first_key_block;
     let (modules, all_static) = modules(static_size, probed.errno)?;
     // SAFETY: the TCB holds the thread vector, whose first word is the generation.
-    let generation = unsafe { **((register::current() + super::block::tcb::DTV) as *const *const usize) };
+    let generation = unsafe { **((arch::thread_pointer() + super::block::tcb::DTV) as *const *const usize) };
     let below = modules.iter().map(|m| m.offset).max().unwrap_or(0);
     let used = below.max(rseq.map_or(0, |(offset, _)| (-offset).max(0) as usize)).next_multiple_of(8);
     let below = (used + loaded::SPARE).next_multiple_of(align);
@@ -192,13 +200,13 @@ fn static_info() -> Result<(usize, usize), String> {
     Ok((size, align))
 }
 
-/// `_thread_db_sizeof_*`: one 32-bit number.
+/// Reads a symbol `_thread_db_sizeof_*`: one 32-bit number.
 fn debugger_size(name: &CStr) -> Result<usize, String> {
     // SAFETY: glibc's debugger interface defines these as uint32_t.
     Ok(unsafe { *(symbol(name)? as *const u32) } as usize)
 }
 
-/// `_thread_db_<struct>_<field>`: size in bits, count, offset.
+/// Reads a symbol `_thread_db_<struct>_<field>`: size in bits, count, offset.
 fn debugger_field(name: &CStr) -> Result<[u32; 3], String> {
     // SAFETY: glibc's debugger interface defines these as uint32_t[3].
     Ok(unsafe { *(symbol(name)? as *const [u32; 3]) })
@@ -240,15 +248,15 @@ fn rseq_offset() -> Option<(isize, usize)> {
     Some((unsafe { *(offset as *const isize) }, 32))
 }
 
-/// The modules in static TLS as the calling thread sees them.
+/// The modules in static TLS, as the calling thread sees them.
 pub(super) fn modules_now() -> Result<Vec<Module>, String> {
     let (static_size, _) = static_info()?;
     // SAFETY: errno has an address in every thread.
-    let errno = unsafe { libc::__errno_location() } as isize - register::current() as isize;
+    let errno = unsafe { libc::__errno_location() } as isize - arch::thread_pointer() as isize;
     Ok(modules(static_size, errno)?.0)
 }
 
-/// The modules in static TLS, and whether there are no others.
+/// The modules in static TLS, and whether these are all modules that have thread-locals.
 fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), String> {
     struct Found {
         tp: usize,
@@ -258,7 +266,7 @@ fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), Stri
         all_static: bool,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid record, and `data` is our `Found`.
+        // SAFETY: dl_iterate_phdr passes a valid record, and `data` points to the caller's `Found`.
         let (info, found) = unsafe { (&*info, &mut *data.cast::<Found>()) };
         if info.dlpi_tls_modid == 0 {
             return 0;
@@ -284,7 +292,8 @@ fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), Stri
         }
         0
     }
-    let mut found = Found { tp: register::current(), static_size, errno, list: Vec::new(), all_static: true };
+    let mut found =
+        Found { tp: arch::thread_pointer(), static_size, errno, list: Vec::new(), all_static: true };
     // SAFETY: the callback matches the type and `found` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     if !found.list.iter().any(|m| m.is_libc) {
@@ -293,7 +302,7 @@ fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), Stri
     Ok((found.list, found.all_static))
 }
 
-/// What the probe thread saw of itself.
+/// What the probe thread found in its own descriptor.
 #[derive(Default, Clone)]
 struct Probed {
     stack_address: usize,
@@ -311,7 +320,7 @@ struct ProbeInput {
     h_errno_location: unsafe extern "C" fn() -> *mut c_int,
     key_data: KeyData,
     size_of_pthread: usize,
-    /// Where the thread id should be.
+    /// The offset at which glibc's debugger interface places the thread id.
     tid: usize,
     resolver_symbol: isize,
     stack: usize,
@@ -319,8 +328,8 @@ struct ProbeInput {
     result: Result<Probed, String>,
 }
 
-/// Runs a thread on a stack that we know, checks its thread id, and finds the stack's address and size, the robust list
-/// and the resolver state in its descriptor.
+/// Runs a thread on a stack of known address and size. The thread checks its thread id, and finds the stack's
+/// address and size, the robust list and the resolver state in its own descriptor.
 fn probe(
     size_of_pthread: usize,
     tid: usize,
@@ -373,7 +382,7 @@ extern "C" fn probe_main(input: *mut c_void) -> *mut c_void {
 }
 
 fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
-    let tp = register::current();
+    let tp = arch::thread_pointer();
     // SAFETY: the descriptor of this thread spans that many readable bytes.
     let words = unsafe { std::slice::from_raw_parts(tp as *const usize, input.size_of_pthread / 8) };
     let stack_word = words
@@ -383,8 +392,9 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
 
     // SAFETY: gettid has no preconditions.
     let own_tid = unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) } as u32;
-    // Not by a search: the upper half of an address looks like the number of a thread near 32,700.
-    // SAFETY: within the descriptor.
+    // The thread id is checked, not searched for: the upper half of an address looks like a thread id near
+    // 32,700.
+    // SAFETY: the field lies in the descriptor.
     if unsafe { *((tp + input.tid) as *const u32) } != own_tid {
         return Err("the thread id is not where glibc's debugger interface says".into());
     }
@@ -407,11 +417,11 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
     }
     // SAFETY: errno has an address in every thread.
     let errno = unsafe { libc::__errno_location() } as isize - tp as isize;
-    // SAFETY: as above.
+    // SAFETY: `h_errno` has an address in every thread.
     let h_errno = unsafe { (input.h_errno_location)() } as isize - tp as isize;
 
     let keys = &input.key_data;
-    // SAFETY: within the descriptor.
+    // SAFETY: the field lies in the descriptor.
     let first_key_block = unsafe { *((tp + keys.specific) as *const usize) }.wrapping_sub(tp);
     if first_key_block.saturating_add(keys.keys_per_block * keys.entry_size) > input.size_of_pthread {
         return Err("the values of pthread keys are not in the thread descriptor".into());
@@ -430,11 +440,11 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
     })
 }
 
-/// Whether the byte at `address` is where this thread notes that it uses pthread keys.
+/// Whether the byte at `address` is the one in which glibc notes that this thread uses pthread keys.
 fn becomes_true_when_a_key_is_set(address: usize) -> bool {
     let byte = address as *const u8;
     let mut key = 0;
-    // SAFETY: the byte lies in this thread's descriptor; the key is ours.
+    // SAFETY: the byte lies in this thread's descriptor, and only this function uses the key.
     unsafe {
         let before = byte.read_volatile();
         if before != 0 || libc::pthread_key_create(&mut key, None) != 0 {

@@ -1,13 +1,15 @@
-//! Libraries that are loaded while goroutines run.
+//! Keeps TLS blocks correct when a library is loaded while goroutines run.
 //!
-//! Ordinary (dynamic) thread-locals of theirs need nothing: the loader makes them when a goroutine first uses them. Some
-//! libraries insist on static ones (the initial-exec model: OpenGL, OpenMP, a few allocators). The loader then takes
-//! space right below what the other modules have, in all the threads that it knows; and whenever a block is made it
-//! writes the new module's initial values there. Blocks keep [`SPARE`] bytes for this. Should a library need more, no
-//! block is made any more: its values would overwrite the G and the stack below the block.
+//! A library's ordinary (dynamic) thread-locals need no care: the loader allocates them when a goroutine
+//! first uses them. Some libraries insist on static ones (the initial-exec model: OpenGL, OpenMP, a few
+//! allocators). The loader then takes space right below the other modules' space, in every thread that it
+//! knows. Whenever a block is made, the loader also writes the new module's initial values there. Blocks keep
+//! [`SPARE`] bytes for this. If a library needs more, gort makes no more blocks, because the library's values
+//! would overwrite the G and the stack below the block.
 //!
-//! What the loader has done is looked at when a block is made, and now and then by the steward. Goroutines on older
-//! blocks find zeroes in such a library's variables instead of initial values, until it has been noticed.
+//! gort checks for new libraries whenever it makes a block, and its housekeeping thread checks now and then.
+//! Until gort has noticed a library, goroutines on older blocks find zeroes in its static thread-locals
+//! instead of initial values.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -18,34 +20,38 @@ use std::sync::{Mutex, PoisonError};
 use super::block;
 use super::layout::{self, Layout, Module};
 
-/// Room for static thread-locals of libraries loaded later. As much as fits into a parked goroutine's page besides.
+/// Bytes in each block for static thread-locals of libraries that are loaded later. A parked goroutine's page
+/// has this much room left.
 pub(super) const SPARE: usize = 256;
 
-/// The loader's count of loaded libraries at the last look.
+/// The loader's count of loaded libraries when gort last checked.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
-/// The modules in the spare room, with copies of their images: libraries can be unloaded. Old lists are leaked.
+/// The modules in the spare room. Their images are copies, because a library can be unloaded. Old lists are
+/// leaked.
 static IN_SPARE_ROOM: AtomicPtr<Vec<Module>> = AtomicPtr::new(ptr::null_mut());
 
-/// Before the layout is found: what is loaded now is part of it.
+/// Called before the layout is found: the libraries that are loaded by then are part of the layout.
 pub(super) fn init() {
     SEEN.store(count(), Ordering::Release);
 }
 
-/// What has to be put back into the spare room of a block for its next goroutine.
+/// The modules in the spare room of a block, whose initial values the block's next goroutine needs.
 pub(super) fn modules() -> &'static [Module] {
-    // SAFETY: lists are leaked. Acquire pairs with the release in `look`.
+    // Acquire pairs with the release in `look`.
+    // SAFETY: lists are never freed.
     unsafe { IN_SPARE_ROOM.load(Ordering::Acquire).as_ref() }.map_or(&[], Vec::as_slice)
 }
 
-/// Whether the loader can make a block now. The caller may allocate.
+/// Fails if no block can be made any more, because a library needs more room than [`SPARE`]. The caller must
+/// be allowed to allocate.
 pub(super) fn check(layout: &Layout) -> io::Result<()> {
     let count = count();
-    // Acquire pairs with the release in `look`: the list is at least that new.
+    // Acquire pairs with the release in `look`: the list of modules is at least as new as the count.
     if SEEN.load(Ordering::Acquire) == count { Ok(()) } else { look(layout, count) }
 }
 
-/// Looks whether there are new libraries, for the steward.
+/// Checks for new libraries. Called by the runtime's housekeeping thread.
 pub(crate) fn notice() {
     if let Ok(layout) = block::layout() {
         let _ = check(layout);
@@ -56,7 +62,7 @@ pub(crate) fn notice() {
 fn look(layout: &Layout, count: u64) -> io::Result<()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // Only a new thread is sure to know all modules.
+    // Only a new thread is sure to have all modules in its thread vector.
     let found = std::thread::Builder::new()
         .name("gort-look".into())
         .spawn(|| layout::modules_now().map_err(io::Error::other))?
@@ -68,8 +74,8 @@ fn look(layout: &Layout, count: u64) -> io::Result<()> {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             format!(
-                "a library that was loaded after the first goroutine started needs {} bytes of static thread-local \
-                 storage, more than gort keeps for this; load or link it before",
+                "a library that was loaded after the first goroutine started needs {} bytes of static \
+                 thread-local storage, more than gort keeps for this; load or link it before",
                 module.size
             ),
         ));
@@ -79,22 +85,23 @@ fn look(layout: &Layout, count: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Replaces the module's image by a copy that is never freed.
 fn keep_image(module: Module) -> Module {
-    // SAFETY: the module was loaded just now. Should it be unloaded this very moment, the program is broken anyway: it
-    // unloads a library whose variables its threads have.
+    // SAFETY: the module was loaded a moment ago. If the program unloads it right now, the program is broken
+    // anyway: it unloads a library whose variables its threads have.
     let image = unsafe { std::slice::from_raw_parts(module.image as *const u8, module.image_size) }.to_vec();
     Module { image: image.leak().as_ptr() as usize, ..module }
 }
 
-/// How many libraries the loader has loaded so far.
+/// The number of libraries that the loader has loaded so far.
 fn count() -> u64 {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid record, and `data` is our number.
+        // SAFETY: the loader passes a valid record, and `data` points to `count`'s number.
         unsafe { *data.cast::<u64>() = (*info).dlpi_adds };
         1
     }
     let mut count = 0u64;
-    // SAFETY: the callback matches the type and writes the number.
+    // SAFETY: the callback has the right type, and the number outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
     count
 }

@@ -1,4 +1,4 @@
-//! A goroutine's private thread-local storage: why a safe `spawn` is sound.
+//! Gives each goroutine private thread-local storage, which is what makes a safe `spawn` sound.
 //!
 //! A goroutine moves between OS threads. Code inside it may hold references into `thread_local!`s, cache
 //! their addresses, or be unwinding (the panic count is a thread-local). So each goroutine owns a complete
@@ -10,27 +10,27 @@
 //! tp + above  end
 //! ```
 //!
-//! - [`layout`] finds out, at start-up, where glibc keeps the fields that a block needs; nothing is
-//!   hard-coded but the ABI of the x86-64 TCB head.
-//! - [`block`] makes, refreshes and destroys blocks.
-//! - [`loaded`] looks after libraries that are loaded later.
-//! - [`pristine`] saves most of the work when a goroutine used no thread-locals.
+//! - [`layout`] finds out, at start-up, where glibc keeps the fields that a block needs. Only the ABI of the
+//!   x86-64 TCB head is hard-coded.
+//! - [`block`] makes blocks and refreshes them for their next goroutine.
+//! - [`loaded`] handles libraries that are loaded while goroutines run.
+//! - [`pristine`] recognises a goroutine that used no thread-locals, which saves most of the work at its end.
 //! - [`check`] runs code on a block before the runtime relies on it.
 //!
-//! Between a goroutine's switch-out and the next switch-in the scheduler runs on the old goroutine's thread
-//! pointer, which by then may belong to another M: it must not touch TLS there (no malloc, no errno, no std).
+//! From one goroutine's switch-out to the next one's switch-in, the scheduler still runs on the old
+//! goroutine's thread pointer. Another M may be running on that block by then, so the scheduler must not
+//! touch TLS there (no malloc, no errno, no std).
 
 pub(crate) mod block;
 mod check;
 pub(crate) mod layout;
 pub(crate) mod loaded;
 mod pristine;
-mod register;
 
 pub(crate) use check::run as self_check;
 
-/// What [`self_check`] found out, or would.
+/// Whether this platform's layout of thread-local storage is known. The error says what the platform lacks.
 pub(crate) fn self_check_result() -> Result<(), String> {
     block::layout().map(drop).map_err(str::to_string)
 }
-pub(crate) use register::{current, switch_to};
+pub(crate) use crate::arch::{set_thread_pointer as switch_to, thread_pointer as current};

@@ -1,16 +1,17 @@
-//! Recognising that a goroutine left its thread-locals as it found them: most do. Then there is nothing to destroy and
-//! nothing to refresh, and the calls into libc that would find that out are saved.
+//! Recognises a goroutine that left its thread-locals as it found them, as most do. Then there is nothing to
+//! destroy and nothing to refresh, and the runtime saves the calls into libc that would find that out.
 //!
 //! What code can leave behind, and how it shows:
-//! - values of `thread_local!`s, registered destructors, errno, the locale, the loader's last error: in static TLS. It is
-//!   compared with that of a new block, but for the words that malloc uses (they stay with the block) and those that
-//!   differ from block to block.
-//! - thread-locals of a library loaded later: not in static TLS; but then the loader's list of modules has grown.
-//! - values of pthread keys: not in static TLS either; but then somebody has created a key since start-up, or the block
-//!   says that it uses one of those that existed then.
+//! - Values of `thread_local!`s, registered destructors, errno, the locale, the loader's last error: they are
+//!   in static TLS, which is compared with that of a new block. The comparison skips the words that malloc
+//!   uses (they stay with the block) and those that differ from block to block.
+//! - Thread-locals of a library loaded later: they are not in static TLS, but the loader's list of modules
+//!   has grown.
+//! - Values of pthread keys: they are not in static TLS either. But then the program has created a key since
+//!   start-up, or the block says that it uses one of the keys that existed at start-up.
 //!
-//! The last two are looked at process-wide, in memory that is always in the cache: once they have happened, every goroutine
-//! takes the long way.
+//! The loader's list and the creation of keys are checked for the whole process, in memory that is always in
+//! the cache. Once either has changed, every goroutine takes the slow path.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -18,30 +19,36 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use super::block;
 use super::layout::Layout;
 
+/// The largest static TLS, in words, that is compared. With more, every goroutine takes the slow path.
 const MAX_WORDS: usize = 128;
 
 pub(super) struct Pristine {
-    /// Static TLS of a new block, from `-8 * count` on, and which bits of it count.
+    /// The `count` words of a new block's static TLS, which begins at `tp - 8 * count`; `mask` has the bits
+    /// to compare.
     expected: [usize; MAX_WORDS],
     mask: [usize; MAX_WORDS],
     count: usize,
-    /// The last module's `l_next`: null as long as none was loaded since.
+    /// The last module's `l_next`: null as long as no module was loaded after start-up.
     next_module: *const AtomicPtr<u8>,
-    /// The sequence number of the pthread key that the next creation will take, and its value so far.
+    /// The sequence number of the pthread key that `pthread_key_create` will take next, and its value at
+    /// start-up.
     next_key: *const AtomicUsize,
     next_key_sequence: usize,
-    /// Keys existed at start-up: then the byte that says whether the block uses any has to be looked at.
+    /// The offset of the byte that says whether the block uses pthread keys. `None` if no key existed at
+    /// start-up: then the byte need not be read.
     keys_used: Option<usize>,
 }
 
-// SAFETY: immutable, and the two pointers refer to atomically read words of the loader and libc.
+// SAFETY: the value is immutable, and its two pointers refer to words of the loader and libc that are read
+// atomically and never freed.
 unsafe impl Send for Pristine {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Pristine {}
 
 static PRISTINE: OnceLock<Option<Pristine>> = OnceLock::new();
 
-/// Learns what a new block looks like. `tp` is one on which nothing ran yet; `current` is where `CURRENT` lies.
+/// Learns what a new block looks like. No code has run on the block at `tp` yet; `current` is the offset of
+/// the thread-local `CURRENT`.
 ///
 /// # Safety
 /// Nobody runs on the block.
@@ -62,7 +69,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         count,
         next_module: end_of_module_list()?,
         next_key,
-        // SAFETY: libc's key table lives for ever.
+        // SAFETY: libc's key table is never freed.
         next_key_sequence: unsafe { (*next_key).load(Ordering::Relaxed) },
         keys_used: if keys == 0 { None } else { Some(layout.key_data.used?) },
     };
@@ -72,6 +79,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         pristine.expected[i] = unsafe { *words(tp).add(i) };
         pristine.mask[i] = usize::MAX;
     }
+    // The words that change while malloc runs are malloc's: they are not compared.
     // SAFETY: nobody else runs on the block.
     unsafe { block::on_block(tp, use_malloc) };
     for i in 0..count {
@@ -94,8 +102,9 @@ extern "C" fn use_malloc() {
     }
 }
 
-/// Where the loader will put the next module: behind its own entry, if that is the last, as it is when no library was
-/// loaded after start-up. The loader's own entry is never unloaded.
+/// The address of the pointer where the loader will link the next module. `None` unless the loader's own
+/// entry is the last of the list, as it is when no library was loaded after start-up; that entry is never
+/// unloaded.
 fn end_of_module_list() -> Option<*const AtomicPtr<u8>> {
     /// The public start of the loader's records (link.h).
     #[repr(C)]
@@ -111,7 +120,7 @@ fn end_of_module_list() -> Option<*const AtomicPtr<u8>> {
         version: i32,
         map: *const LinkMap,
     }
-    // SAFETY: `_r_debug` has this public layout, and the list is that of modules that are loaded.
+    // SAFETY: `_r_debug` has this public layout, and all modules of the list are loaded.
     unsafe {
         let debug = libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()).cast::<Debug>();
         let mut map = debug.as_ref()?.map.as_ref()?;
@@ -131,7 +140,7 @@ fn end_of_module_list() -> Option<*const AtomicPtr<u8>> {
 #[inline]
 pub(super) unsafe fn is_untouched(tp: usize) -> bool {
     let Some(Some(pristine)) = PRISTINE.get() else { return false };
-    // SAFETY: see `look`.
+    // SAFETY: both words are never freed (see `look`), and the byte lies in the block.
     let unchanged = unsafe {
         (*pristine.next_module).load(Ordering::Relaxed).is_null()
             && (*pristine.next_key).load(Ordering::Relaxed) == pristine.next_key_sequence

@@ -1,12 +1,13 @@
-//! A load generator: `compare-client ADDRESS CONNECTIONS MILLIS [PATH]`.
+//! A load generator for the network workloads: `compare-client ADDRESS CONNECTIONS MILLIS [PATH]`.
 //!
-//! One thread, one epoll instance, no runtime of anybody's. Each connection sends 64 bytes, waits for them to come back,
-//! and sends again. After a quarter of the time to warm up it prints `start`, then measures for MILLIS, and prints
-//! `requests nanoseconds p50 p99`, the latter two also in nanoseconds. With a PATH, wrk sends GET requests instead, for a second
-//! to warm up and then for MILLIS, rounded up to seconds.
+//! It has one thread and one epoll instance, and uses none of the runtimes. Each connection sends 64 bytes,
+//! waits until they come back, and sends again. The client warms up for a quarter of MILLIS, prints `start`,
+//! measures for MILLIS, and prints `requests nanoseconds p50 p99`; the percentiles are in nanoseconds, too.
+//! With a PATH, wrk sends GET requests instead: for one second to warm up, and then for MILLIS, rounded up to
+//! seconds.
 //!
-//! If MILLIS is 0, each connection is used once (with a PATH for a GET) and stays open: `start` is printed, and the end comes
-//! with that of the standard input.
+//! If MILLIS is 0, the client uses each connection once (with a PATH for a GET request) and keeps it open. It
+//! prints `start` and ends when its standard input ends.
 
 mod wrk;
 
@@ -19,21 +20,21 @@ const MESSAGE: usize = 64;
 
 struct Connection {
     stream: TcpStream,
-    /// What came of the answer.
+    /// The part of the answer that has arrived.
     received: Vec<u8>,
-    /// How long it will be, if that is known.
+    /// The length of the whole answer, if it is known.
     expected: Option<usize>,
     sent_at: Instant,
 }
 
-/// What is sent.
+/// What each connection sends.
 struct Request {
     bytes: Vec<u8>,
     http: bool,
 }
 
 impl Request {
-    /// The length of the answer that begins with `bytes`, if that can be told.
+    /// The length of the answer that begins with `bytes`; `None` if its head is not complete yet.
     fn answer_length(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         if !self.http {
             return Ok(Some(MESSAGE));
@@ -82,7 +83,7 @@ fn main() {
 }
 
 fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> io::Result<()> {
-    // SAFETY: no memory is passed, and the descriptor is ours.
+    // SAFETY: the call passes no memory, and returns a new descriptor that nothing else owns.
     let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
     let mut connections = Vec::with_capacity(count);
     for index in 0..count {
@@ -128,7 +129,7 @@ fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> 
     Ok(())
 }
 
-/// Answers answers until the time is over.
+/// Sends the next request for each answer that arrives, until the time is over.
 fn serve(
     epoll: &OwnedFd,
     connections: &mut [Connection],
@@ -139,7 +140,7 @@ fn serve(
     let end = Instant::now() + time;
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 512];
     while Instant::now() < end {
-        // SAFETY: the kernel writes as many events as there is room for.
+        // SAFETY: the kernel writes at most as many events as the array has room for.
         let ready = check(unsafe {
             libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 100)
         })?;
@@ -159,11 +160,11 @@ impl Connection {
         self.received.clear();
         self.expected = None;
         self.sent_at = Instant::now();
-        // So few bytes always fit: the last ones were answered.
+        // The send buffer always has room: the previous request was answered, and this one is short.
         self.stream.write_all(&request.bytes)
     }
 
-    /// True: the answer is complete.
+    /// Reads what has arrived. Returns true if the answer is complete.
     fn receive(&mut self, request: &Request) -> io::Result<bool> {
         let mut buf = [0; 4096];
         match self.stream.read(&mut buf) {
@@ -179,10 +180,10 @@ impl Connection {
     }
 }
 
-/// Each connection is one.
+/// Raises the limit on open descriptors, because each connection needs one.
 fn allow_many_descriptors() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls use the record only.
+    // SAFETY: both calls access only the struct, which is a local variable.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         limit.rlim_cur = limit.rlim_max;

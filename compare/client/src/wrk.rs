@@ -1,17 +1,18 @@
-//! HTTP load by wrk, by which HTTP servers are usually measured.
+//! Generates HTTP load with wrk, the usual tool to measure HTTP servers.
 
 use std::io;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// This program is only ever run from the source tree.
+/// The script that prints wrk's results. The path is in the source tree, because the client is only run from
+/// there.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/wrk.lua");
 
-/// wrk's own default.
+/// The number of wrk's threads: its own default.
 const THREADS: usize = 2;
 
-/// Once to warm up; prints `start`, and then once to measure.
+/// Runs wrk once to warm up, prints `start`, runs it again to measure, and prints the figures.
 pub fn load(address: SocketAddr, connections: usize, time: Duration, path: &str) -> io::Result<()> {
     let url = format!("http://{address}{path}");
     measure(&url, connections, 1)?;

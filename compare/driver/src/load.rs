@@ -1,14 +1,16 @@
-//! Tells whether something else used the processors while a peer ran.
+//! Detects whether other processes used the CPUs while a peer ran.
 //!
-//! `/proc/stat` counts what all processes (and the hypervisor) took, `/proc/self/stat` what our finished children
-//! took. The rest belongs to others. Both count in clock ticks, so that no conversion comes between them.
+//! `/proc/stat` counts the CPU time of all processes (and of the hypervisor); `/proc/self/stat` counts the
+//! CPU time of the driver's finished children. The difference belongs to other processes. Both files count in
+//! clock ticks, so no conversion is needed.
 
 use std::fs;
 
-/// A run is disturbed if others took more than this share of all cores …
+/// A run is disturbed if other processes took more than this share of all cores, and more than
+/// [`NOISE_TICKS`].
 const TOLERATED: f64 = 0.08;
 
-/// … and more than these ticks: below, rounding decides.
+/// Up to this many ticks, rounding dominates, and the load of other processes counts as zero.
 const NOISE_TICKS: u64 = 4;
 
 /// Ticks since the machine started.
@@ -16,9 +18,9 @@ const NOISE_TICKS: u64 = 4;
 pub struct Reading {
     /// All ticks of all cores, idle ones included.
     total: u64,
-    /// Ticks in which a core did something, or the hypervisor had taken it away.
+    /// Ticks in which a core was busy, or in which the hypervisor had taken it away.
     busy: u64,
-    /// Ticks of our children that have been waited for.
+    /// Ticks of the driver's children that have been waited for.
     children: u64,
 }
 
@@ -42,7 +44,7 @@ impl Reading {
         Some(Reading { total: busy + idle + iowait, busy, children })
     }
 
-    /// The share of all cores that others took since `before`; zero if it is too little to tell.
+    /// The share of all cores that other processes took since `before`; zero if it is too small to measure.
     pub fn others_since(&self, before: &Reading) -> f64 {
         let children = self.children.saturating_sub(before.children);
         let others = self.busy.saturating_sub(before.busy).saturating_sub(children);
@@ -51,7 +53,7 @@ impl Reading {
     }
 }
 
-/// Whether that share spoils a measurement.
+/// Whether that share disturbs a measurement.
 pub fn disturbs(others: f64) -> bool {
     others > TOLERATED
 }

@@ -1,12 +1,14 @@
-//! One command for the whole comparison: builds the peers, runs the workloads in interleaved rounds, judges.
+//! The driver of the comparison: builds the peers, runs the workloads in interleaved rounds, and checks the
+//! targets.
 //!
 //! ```text
-//! cli → peers (build; golang finds Go; wrk finds wrk) → rounds (invoke, load, progress) → results → report (table, svg)
-//!                  workloads: the table that all of them read
+//! cli → peers (build; golang finds Go; wrk finds wrk) → rounds (invoke, load, progress)
+//!     → results → report (table, svg)
+//! workloads: the table that all of them read
 //! ```
 //!
-//! Exit status: 0 after a run, whatever the figures say; 1 if a peer crashed or hung, or a file could not be
-//! written; 2 for arguments that make no sense.
+//! Exit status: 0 after a run, whatever the figures are; 1 if a peer crashed or hung, or a file could not be
+//! written; 2 for invalid arguments.
 
 mod cli;
 mod facts;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         list(&choice);
         return ExitCode::SUCCESS;
     }
-    // This program is only ever run by cargo, from the source tree.
+    // This program is only run by cargo, from the source tree.
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in compare/");
     let built = peers::build(home, &choice.peers);
     let lacks =

@@ -1,4 +1,4 @@
-//! The peers, and how each becomes an executable.
+//! The table of peers, and the functions that build their executables.
 
 use crate::golang;
 use std::collections::HashMap;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// One row of every table.
+/// A peer: one row in every table.
 pub struct Peer {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: &'static str,
-    /// The program that plays it; several peers may share one.
+    /// The program that runs as this peer; several peers may share one.
     pub program: &'static str,
-    /// What it is told to do differently, if anything.
+    /// The variant that the program is asked to run, if any.
     pub variant: Option<&'static str>,
-    /// Its colour in plots.
+    /// The colour in plots.
     pub colour: &'static str,
 }
 
@@ -40,27 +40,28 @@ pub const PEERS: &[Peer] = &[
     peer("raw", "std", Some("raw"), "#c4c4c4"),
 ];
 
-/// What became of a program: where it is, or why it is not.
+/// The programs that were built, or the reasons why they could not be built.
 pub type Built = HashMap<&'static str, Result<Program, String>>;
 
 /// A program that was built.
 pub struct Program {
     pub path: PathBuf,
-    /// What it is, for the head of the Markdown.
+    /// The name and version, for the head of the Markdown file.
     pub version: String,
-    /// Something that it cannot do because it would not build.
+    /// The parts that are missing because they did not compile.
     pub lacks: Option<String>,
 }
 
-/// Parts of gort that the gort peer has behind cargo features of the same name. If it does not compile with all of
-/// them, it is built with those that do: a broken channel does not hide the figures of the scheduler.
+/// Parts of gort that the gort peer has behind cargo features of the same name. If the peer does not compile
+/// with all of them, the driver builds it with those that compile: a broken channel does not hide the figures
+/// of the scheduler.
 const GORT_FEATURES: [&str; 5] = ["chan", "sync", "time", "block", "net"];
 
-/// The client of the network workloads; the peers get its path in this variable.
+/// The environment variable that tells the peers the path of the network client.
 pub const CLIENT_VARIABLE: &str = "COMPARE_CLIENT";
 static CLIENT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Where the client is, if it was built.
+/// The path of the network client, if it was built.
 pub fn client() -> Option<&'static Path> {
     CLIENT.get().map(PathBuf::as_path)
 }
@@ -106,7 +107,7 @@ fn cargo_build(home: &Path, program: &str, more: &[&str]) -> Result<Program, Str
     Ok(Program { path, version: version_of(home, crate_name), lacks: None })
 }
 
-/// Builds a package whose only binary has its name.
+/// Builds a package whose only binary has the package's name, and returns the path of the binary.
 fn cargo_package(home: &Path, package: &str, more: &[&str]) -> Result<PathBuf, String> {
     let target = home.join("target");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -125,7 +126,8 @@ fn build_go(home: &Path) -> Result<Program, String> {
     Ok(Program { path, version: go.version, lacks: None })
 }
 
-/// The version of the crate that a peer stands for, as it is in the lock file; of rustc, what it says itself.
+/// The version of the crate that a peer represents, from the lock file; for rustc, the version that it
+/// prints.
 fn version_of(home: &Path, name: &str) -> String {
     if name == "rustc" {
         let said = Command::new("rustc").arg("--version").output();
@@ -142,7 +144,7 @@ fn locked_version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
     after.strip_prefix("version = \"")?.strip_suffix('"')
 }
 
-/// Runs `command`; if it fails, says so in a few lines of what it said.
+/// Runs `command`. If it fails, the error contains the first lines of its messages.
 fn succeed(command: &mut Command) -> Result<(), String> {
     let output = command
         .stdin(Stdio::null())
@@ -154,7 +156,7 @@ fn succeed(command: &mut Command) -> Result<(), String> {
     Err(format!("does not build: {}", first_errors(&String::from_utf8_lossy(&output.stderr))))
 }
 
-/// The first lines that tell of an error, or the last line if none does.
+/// The first lines that report an error, or the last line if there is none.
 fn first_errors(text: &str) -> String {
     let mut errors: Vec<&str> =
         text.lines().filter(|l| l.starts_with("error")).take(3).map(str::trim).collect();

@@ -1,11 +1,11 @@
-//! Says on standard error what is being run and how long it will still take.
+//! Shows on standard error which run is in progress and how much time is left.
 
 use crate::results;
 use crate::rounds::Measured;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// A run to come is taken to last as long as the mean of those before; the first, this.
+/// The estimated duration of a run before any has ended. Later estimates use the mean of the runs so far.
 const FIRST_GUESS: Duration = Duration::from_millis(1500);
 
 /// Counts runs and estimates the time left.
@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Expects `total` runs.
+    /// Starts to count `total` expected runs.
     pub fn new(total: usize) -> Progress {
         let live = std::io::stderr().is_terminal();
         Progress { left: total, total, spent: Duration::ZERO, runs: 0, live }
@@ -30,30 +30,30 @@ impl Progress {
             let (done, total, left) = (self.total - self.left, self.total, words(self.time_left()));
             let bar = bar(done, total);
             eprint!("\r\x1b[K{bar} {done}/{total}, {left} left: {workload} {peer}");
-            // Only what the user sees: nothing depends on it.
+            // Nothing depends on the progress line, so an error is ignored.
             let _ = std::io::stderr().flush();
         }
     }
 
-    /// It ended after `wall`.
+    /// A run ended after `wall`.
     pub fn ends(&mut self, wall: Duration) {
         self.left = self.left.saturating_sub(1);
         self.spent += wall;
         self.runs += 1;
     }
 
-    /// It failed, and `rounds` rounds of it need not be run.
+    /// A run failed, so that it and the remaining rounds, `rounds` in total, are skipped.
     pub fn gives_up(&mut self, rounds: usize) {
         self.left = self.left.saturating_sub(rounds);
     }
 
-    /// A workload is complete.
+    /// A workload is complete: prints its medians.
     pub fn says(&self, measured: &Measured) {
         let clear = if self.live { "\r\x1b[K" } else { "" };
         eprintln!("{clear}{} ({} left)", results::one_line(measured), words(self.time_left()));
     }
 
-    /// All is done.
+    /// All runs are done: clears the progress line.
     pub fn finish(&self) {
         if self.live {
             eprint!("\r\x1b[K");
@@ -66,14 +66,14 @@ impl Progress {
     }
 }
 
-/// How much is done.
+/// A progress bar.
 fn bar(done: usize, total: usize) -> String {
     const WIDTH: usize = 24;
     let full = WIDTH * done.min(total) / total.max(1);
     "█".repeat(full) + &"·".repeat(WIDTH - full)
 }
 
-/// A length of time as one would say it.
+/// A duration, rounded to seconds or minutes.
 pub fn words(time: Duration) -> String {
     match time.as_secs() {
         s if s < 90 => format!("{s} s"),

@@ -1,4 +1,4 @@
-//! Writes what the run found: the table on standard output, Markdown, plots and JSON as files.
+//! Writes the results: the tables on standard output, and Markdown, plots and JSON as files.
 
 use crate::facts::Facts;
 use crate::results::{self, Figure};
@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::{fs, io};
 
-/// What a run found, ready to be shown.
+/// The results of a run, ready to be shown.
 pub struct Findings {
     pub facts: Facts,
     pub figures: Vec<Figure>,
-    /// Who did not take part in what, and why.
+    /// Which peers did not take part in which workloads, and why.
     pub notes: Vec<String>,
 }
 
 impl Findings {
-    /// Judges `all`.
+    /// Computes the figures of `all` and checks the targets.
     pub fn new(facts: Facts, all: &[Measured], mut notes: Vec<String>) -> Findings {
         notes.extend(results::absences(all));
         Findings { facts, figures: results::figures(all), notes }
@@ -52,7 +52,7 @@ impl Findings {
         format!("{out}\n{}\n", self.tally())
     }
 
-    /// The whole Markdown file; `plots` are the groups that have a plot beside it.
+    /// The whole Markdown file; `plots` are the groups that have a plot.
     pub fn markdown(&self, plots: &[&str]) -> String {
         let mut out = String::from("# gort compared\n\n");
         for (name, value) in &self.facts.0 {
@@ -60,9 +60,9 @@ impl Findings {
         }
         out.push_str(&format!("- {}\n", self.tally()));
         out.push_str(
-            "\nMedians over the rounds with their quartiles; “× Go” is the ratio of medians. Times are wall time per \
-             operation. n is the size of the workload: where a peer's differs, it cannot do more or would take \
-             minutes. “\\~” marks a median of runs during which other processes used the cores.\n",
+            "\nMedians over the rounds with their quartiles; “× Go” is the ratio of medians. Times are wall \
+             time per operation. n is the size of the workload: where a peer's differs, it cannot do more or \
+             would take minutes. “\\~” marks a median of runs during which other processes used the cores.\n",
         );
         for (group, figures) in self.groups() {
             out.push_str(&format!("\n## {group}\n\n"));
@@ -85,7 +85,7 @@ impl Findings {
         out
     }
 
-    /// Every sample.
+    /// All figures with every sample, as JSON.
     pub fn json(&self) -> Value {
         let facts: serde_json::Map<_, _> =
             self.facts.0.iter().map(|(name, value)| (name.to_string(), json!(value))).collect();
@@ -120,7 +120,7 @@ impl Findings {
                     fs::write(file, plot)?;
                     plots.push(group);
                 }
-                // A plot of an earlier run would contradict the table.
+                // Remove the plot of an earlier run, which would contradict the table.
                 None => fs::remove_file(file).or_else(|e| match e.kind() {
                     io::ErrorKind::NotFound => Ok(()),
                     _ => Err(e),

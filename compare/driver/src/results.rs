@@ -1,4 +1,4 @@
-//! From samples to figures: medians, ratios, and whether the targets are met.
+//! Turns samples into figures: computes medians and ratios, and checks whether the targets are met.
 
 use crate::invoke::{Failure, Sample};
 use crate::peers::Peer;
@@ -18,26 +18,26 @@ pub struct Figure {
 pub struct FigureRow {
     pub peer: &'static Peer,
     pub size: u64,
-    /// The values that count.
+    /// The values that the summary is computed from.
     pub values: Vec<f64>,
     pub summary: Summary,
-    /// How many of the values were measured while others used the processors.
+    /// How many of the values were measured while other processes used the cores.
     pub disturbed: usize,
     /// The median as a multiple of Go's.
     pub to_go: Option<f64>,
     pub verdicts: Vec<Verdict>,
 }
 
-/// A target and what was reached.
+/// A target and the value that was reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     pub target: Target,
-    /// The value that the target limits; nothing if what it compares with was not measured.
+    /// The value that the target limits; `None` if the value that it is compared with was not measured.
     pub reached: Option<f64>,
 }
 
 impl Verdict {
-    /// Whether the target is met, if that can be said.
+    /// Whether the target is met; `None` if that is unknown.
     pub fn met(&self) -> Option<bool> {
         self.reached.map(|value| value <= self.target.at_most)
     }
@@ -70,7 +70,7 @@ fn figure_row(row: &Row, metric: usize) -> Option<FigureRow> {
     })
 }
 
-/// The undisturbed samples, if they are at least half; else all.
+/// The undisturbed samples, if they are at least half of all; otherwise all samples.
 fn counted(samples: &[Sample]) -> Vec<&Sample> {
     let calm: Vec<&Sample> = samples.iter().filter(|s| !s.disturbed()).collect();
     if calm.len() * 2 >= samples.len() { calm } else { samples.iter().collect() }
@@ -93,7 +93,7 @@ fn judge(figures: &mut [Figure]) {
             };
             let mine = figures[f].metric.targets.iter().filter(|t| t.peer == peer);
             let verdicts = mine.map(|&target| Verdict { target, reached: reached(target.of) }).collect();
-            // Where Go has 0 there is no ratio.
+            // If Go's median is 0, there is no ratio.
             let to_go = reached(Of::Peer("go")).filter(|ratio| ratio.is_finite());
             let row = &mut figures[f].rows[r];
             (row.to_go, row.verdicts) = (to_go, verdicts);
@@ -101,7 +101,8 @@ fn judge(figures: &mut [Figure]) {
     }
 }
 
-/// Who did not take part in what, and why. Peers with the same reason share a line.
+/// Which peers did not take part in which workloads, and why. Workloads with the same peer and reason share a
+/// line.
 pub fn absences(all: &[Measured]) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for measured in all {
@@ -122,12 +123,12 @@ pub fn absences(all: &[Measured]) -> Vec<String> {
     reasons.into_iter().map(|(why, ids)| format!("{why} ({})", ids.join(", "))).collect()
 }
 
-/// Whether any peer crashed, hung or printed nonsense.
+/// Whether any peer crashed, hung, or printed something that cannot be parsed.
 pub fn any_broke(all: &[Measured]) -> bool {
     all.iter().flat_map(|m| &m.rows).any(|r| matches!(r.failure, Some(Failure::Broke(_))))
 }
 
-/// A workload's medians on one line, for the progress.
+/// A workload's medians on one line, for the progress output.
 pub fn one_line(measured: &Measured) -> String {
     let mut line = format!("{:<17}", measured.workload.id);
     for row in &measured.rows {
@@ -139,7 +140,7 @@ pub fn one_line(measured: &Measured) -> String {
     line
 }
 
-/// Counts of targets met, not met, and without a value.
+/// The numbers of targets that are met, not met, and without a value.
 pub fn tally(figures: &[Figure]) -> (usize, usize, usize) {
     let (mut met, mut missed) = (0, 0);
     for verdict in figures.iter().flat_map(|f| &f.rows).flat_map(|r| &r.verdicts) {

@@ -1,8 +1,8 @@
-//! The run itself: rounds in which every peer takes its turn, in another order each time.
+//! Runs the workloads in rounds. In each round every peer runs once, in a random order.
 //!
-//! All peers run a workload within seconds of each other, so that whatever else the machine does hits all alike. A
-//! run during which others used the processors is repeated, until the repeats for the whole run are used up; of the
-//! attempts the least disturbed counts.
+//! All peers run a workload within seconds of each other, so that other load on the machine affects all of
+//! them alike. A run during which other processes used the cores is repeated, until the repeats for the whole
+//! comparison are used up. Of all attempts, the least disturbed one counts.
 
 use crate::cli::Choice;
 use crate::invoke::{Failure, Sample, invoke};
@@ -10,10 +10,10 @@ use crate::peers::{Built, Peer};
 use crate::progress::Progress;
 use crate::workloads::{Procs, Workload};
 
-/// How often one run may be repeated.
+/// How often one run is attempted at most.
 const ATTEMPTS: usize = 3;
 
-/// All that was measured for one workload.
+/// All measurements of one workload.
 pub struct Measured {
     pub workload: &'static Workload,
     pub procs: usize,
@@ -25,11 +25,11 @@ pub struct Row {
     pub peer: &'static Peer,
     pub size: u64,
     pub samples: Vec<Sample>,
-    /// Why it stopped early, or never started.
+    /// Why the peer stopped early, or never started.
     pub failure: Option<Failure>,
 }
 
-/// Runs all that was chosen.
+/// Runs all chosen workloads on all chosen peers.
 pub fn run(choice: &Choice, built: &Built) -> Vec<Measured> {
     let mut all: Vec<Measured> = choice.workloads.iter().map(|w| plan(w, choice, built)).collect();
     let runs: usize = all.iter().map(|m| m.rows.iter().filter(|r| r.failure.is_none()).count()).sum();
@@ -85,7 +85,7 @@ fn plan(workload: &'static Workload, choice: &Choice, built: &Built) -> Measured
     Measured { workload, procs, rows }
 }
 
-/// Calls `once` until nothing disturbs it or there are no more attempts, and gives the best of them.
+/// Calls `once` until a run is undisturbed or no attempts are left, and returns the least disturbed sample.
 fn undisturbed(
     repeats: &mut usize,
     mut once: impl FnMut() -> Result<Sample, Failure>,

@@ -1,8 +1,8 @@
-//! Medians, quartiles and how a figure is written.
+//! Computes medians and quartiles, and formats figures.
 
 use crate::workloads::Unit;
 
-/// Five numbers of a sample.
+/// The five-number summary of a set of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     pub min: f64,
@@ -13,7 +13,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of `values`, or nothing if there are none.
+    /// The summary of `values`, or `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Summary> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -23,14 +23,14 @@ impl Summary {
     }
 }
 
-/// Linear interpolation between the two nearest ranks.
+/// A quantile, by linear interpolation between the two nearest ranks.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let rank = q * (sorted.len() - 1) as f64;
     let (below, above) = (rank.floor() as usize, rank.ceil() as usize);
     sorted[below] + (sorted[above] - sorted[below]) * rank.fract()
 }
 
-/// A value in its unit, with three digits that matter.
+/// A value with its unit and three significant digits.
 pub fn show(value: f64, unit: Unit) -> String {
     match unit {
         Unit::Nanoseconds => {
@@ -48,7 +48,7 @@ pub fn show(value: f64, unit: Unit) -> String {
     }
 }
 
-/// 0.012, 0.12, 1.23, 12.3, 123, 1234.
+/// Formats a number like 0.012, 0.12, 1.23, 12.3, 123 or 1234.
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v < 0.0995 => format!("{value:.3}"),
@@ -58,7 +58,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// 1,234,567.
+/// Formats a number like 1,234,567.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();

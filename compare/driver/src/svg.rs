@@ -1,7 +1,8 @@
-//! Bar plots of the ratios to Go, one for each group of workloads.
+//! Draws bar plots of the ratios to Go, one for each group of workloads.
 //!
-//! The axis is logarithmic, for the ratios span from a tenth to hundreds, and a bar grows from 1 (Go) to the left if
-//! the peer needs less. A black tick on gort's bar is the target.
+//! The axis is logarithmic, because the ratios range from a tenth to hundreds. A bar grows from 1 (Go) to the
+//! left if the peer needs less, and to the right if it needs more. A black tick on gort's bar marks the
+//! target.
 
 use crate::results::{Figure, FigureRow};
 use crate::stats::three_digits;
@@ -16,7 +17,7 @@ const RIGHT: f64 = 70.0;
 const TOP: f64 = 86.0;
 const FONT: &str = "font-family=\"Helvetica, Arial, sans-serif\"";
 
-/// The plot of `figures`, or nothing if none has a ratio to show.
+/// The plot of `figures`, or `None` if none of them has a ratio to show.
 pub fn plot(title: &str, figures: &[&Figure]) -> Option<String> {
     let plotted: Vec<(&&Figure, Vec<(&FigureRow, f64)>)> = figures
         .iter()
@@ -63,7 +64,7 @@ pub fn plot(title: &str, figures: &[&Figure]) -> Option<String> {
     Some(svg)
 }
 
-/// All peers but Go, whose ratio is 1 by definition.
+/// The ratios of all peers except Go, whose ratio is 1 by definition.
 fn ratios(figure: &Figure) -> Vec<(&FigureRow, f64)> {
     let others = figure.rows.iter().filter(|r| r.peer.name != "go");
     others.filter_map(|r| r.to_go.filter(|&ratio| ratio > 0.0).map(|ratio| (r, ratio))).collect()
@@ -80,7 +81,7 @@ fn bar(svg: &mut String, axis: &Axis, row: &FigureRow, ratio: f64, y: f64) {
             BAR - 2.0
         ),
     );
-    // Beside a bar to the left there may be a target; to the right of Go's line there is room.
+    // The number is always to the right of Go's line, because the tick of a target may be to the left of it.
     let at = end.max(one) + 4.0;
     put(
         svg,
@@ -117,7 +118,7 @@ fn legend(svg: &mut String, plotted: &[(&&Figure, Vec<(&FigureRow, f64)>)]) {
     }
 }
 
-/// A logarithmic axis from one power of ten or its half to another.
+/// A logarithmic axis from one power of ten to another.
 struct Axis {
     low: f64,
     high: f64,
@@ -142,7 +143,7 @@ impl Axis {
                     break;
                 }
                 let x = self.x(at);
-                // Powers of ten may miss 1 by a rounding error.
+                // Because of rounding errors, the value may not be exactly 1.
                 let colour = if (at - 1.0).abs() < 1e-9 { "#3a86a8" } else { "#dddddd" };
                 put(
                     svg,

@@ -1,4 +1,4 @@
-//! The tables: aligned text for the terminal, Markdown for the file.
+//! Formats the tables: aligned text for the terminal, Markdown for the file.
 
 use crate::results::{Figure, FigureRow, Verdict};
 use crate::stats::{show, thousands, three_digits};
@@ -6,7 +6,7 @@ use crate::workloads::{Of, Unit};
 
 const HEAD: [&str; 8] = ["workload", "P", "peer", "n", "median", "quartiles", "× Go", "targets"];
 
-/// Columns whose cells end at the same place.
+/// Which columns are aligned to the right.
 const RIGHT: [bool; 8] = [false, true, false, true, true, true, true, false];
 
 /// The mark of a median that had to use disturbed runs.

@@ -1,6 +1,7 @@
-//! The table of workloads: what is run, with which size, by whom, and what gort must reach.
+//! The table of workloads: what each of them does, its sizes, its peers, and the targets for gort.
 //!
-//! This is the one place to add or change a workload on the driver's side. A peer that lacks it says so itself.
+//! This is the only place in the driver where a workload is added or changed. A peer that lacks a workload
+//! reports that itself.
 
 mod block;
 mod chan;
@@ -15,23 +16,23 @@ const PLAIN: &[&str] = &["gort", "go", "tokio", "may", "std"];
 
 /// One line of the comparison.
 pub struct Workload {
-    /// Unique name: that of the workload, and where it runs in several ways, which.
+    /// A unique name: the workload's name, with a suffix if it runs in several configurations.
     pub id: &'static str,
-    /// What the peers call it.
+    /// The name that the peers know.
     pub name: &'static str,
     /// One of [`GROUPS`].
     pub group: &'static str,
     /// One sentence for `--list` and the Markdown.
     pub what: &'static str,
-    /// How many Ps.
+    /// The number of Ps.
     pub procs: Procs,
-    /// How much work; its meaning is the workload's.
+    /// The amount of work; each workload defines what it means.
     pub size: Size,
-    /// Peers that get another size, because they cannot do as much or would take minutes.
+    /// Peers that get a different size, because they cannot do as much or would take minutes.
     pub sizes: &'static [(&'static str, Size)],
-    /// Who runs it.
+    /// The peers that run the workload.
     pub peers: &'static [&'static str],
-    /// What is taken from the peer's line.
+    /// The figures that the driver takes from the peer's line.
     pub metrics: &'static [Metric],
 }
 
@@ -40,11 +41,11 @@ pub struct Workload {
 pub enum Procs {
     /// Always this many.
     Just(usize),
-    /// As many as the machine has cores, or as `--procs` says.
+    /// The number of the machine's cores, or the value of `--procs`.
     All,
 }
 
-/// A size for the usual run and one for `--quick`.
+/// A size for a full run and one for `--quick`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub full: u64,
@@ -53,7 +54,7 @@ pub struct Size {
 
 /// One figure of a workload.
 pub struct Metric {
-    /// What to add to the workload's id; empty if there is only one figure.
+    /// A label that is appended to the workload's id; empty if there is only one figure.
     pub label: &'static str,
     pub field: Field,
     pub unit: Unit,
@@ -67,7 +68,8 @@ pub enum Field {
     PerOp,
     /// The field of that name.
     Named(&'static str),
-    /// How many of the peer's threads could run at once, on average, for each P. Seen from outside, by the driver.
+    /// The average number of the peer's threads that were runnable at once, for each P. The driver counts
+    /// them from outside.
     RunningPerP,
 }
 
@@ -77,11 +79,11 @@ pub enum Unit {
     Bytes,
     /// A bare number, such as "times the ideal".
     Times,
-    /// Of which less is not better; shown, not plotted.
+    /// A share of which less is not better. Shown in tables, but not plotted.
     Share,
 }
 
-/// What a peer (a form of gort) must reach.
+/// A value that a peer (gort or one of its variants) must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
     pub peer: &'static str,
@@ -94,7 +96,7 @@ pub struct Target {
 pub enum Of {
     /// Another peer's median of the same figure.
     Peer(&'static str),
-    /// Its own median in the workload of that id.
+    /// The same peer's median in the workload of that id.
     Own(&'static str),
     /// Nothing: the target is in the figure's own unit.
     Absolute,

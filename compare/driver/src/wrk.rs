@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output, Stdio};
 
-/// Its version, such as `wrk debian/4.1.0`; or why there is none.
+/// The version of wrk, such as `wrk debian/4.1.0`, or the reason why there is none.
 pub fn find() -> Result<String, String> {
     version().or_else(|missing| install().and_then(|()| version()).map_err(|why| format!("{missing}; {why}")))
 }

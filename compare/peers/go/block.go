@@ -65,7 +65,7 @@ const (
 	blockNap = 10 * time.Millisecond
 )
 
-// blocking sleeps in the kernel, not in the runtime; ideal_ratio is 1 if no call waits for another.
+// blocking sleeps in the kernel, not in the runtime. ideal_ratio is 1 if no call has to wait for another.
 func blocking(a args) report {
 	naps := a.sizeOr(20)
 	run := func(naps int) {
@@ -88,8 +88,8 @@ func blocking(a args) report {
 	return report{ops: blockers * naps, time: took}.with("ideal_ratio", float64(took)/float64(ideal))
 }
 
-// syscallShort goes through syscall.Syscall, which tells the scheduler as gort::blocking does. syscall.Getppid is
-// the bare instruction and leaves the scheduler out.
+// syscallShort uses syscall.Syscall, which tells the scheduler about the call, as gort::blocking does.
+// syscall.Getppid is the bare instruction and does not involve the scheduler.
 func syscallShort(a args) report {
 	n := a.sizeOr(2_000_000)
 	took := warmThenTime(n, func(n int) {

@@ -78,7 +78,7 @@ func mpmc(a args) report {
 	return report{ops: 4 * each, time: took}
 }
 
-// skynetChan has one unbuffered channel for each inner node, as the benchmark has it originally.
+// skynetChan has one unbuffered channel for each inner node, like the original benchmark.
 func skynetChan(a args) report {
 	leaves := a.sizeOr(1_000_000)
 	took := warmThenTime(leaves, func(leaves int) {
@@ -107,7 +107,7 @@ func skynetNode(up chan int, first, leaves int) {
 	up <- sum
 }
 
-// sieve is a chain of filters; the generator ends at the last prime wanted, so that all goroutines end.
+// sieve is a chain of filters. The generator stops at the last prime wanted, so that all goroutines end.
 func sieve(a args) report {
 	n := a.sizeOr(2000)
 	took := warmThenTime(n, func(n int) {
@@ -142,7 +142,7 @@ func sieveFilter(prime int, from, to chan int) {
 	close(to)
 }
 
-// selectReady2 selects among channels that all hold a message and puts back what it took.
+// selectReady2 selects among channels that all hold a message, and puts back the message that it received.
 func selectReady2(a args) report {
 	n := a.sizeOr(3_000_000)
 	took := warmThenTime(n, func(n int) {
@@ -187,7 +187,7 @@ func selectReady8(a args) report {
 	return report{ops: n, time: took}
 }
 
-// selectChans makes channels with one message each, or unbuffered empty ones.
+// selectChans creates channels with one message each, or empty unbuffered ones.
 func selectChans(n, capacity int) []chan int {
 	c := make([]chan int, n)
 	for i := range c {
@@ -285,7 +285,7 @@ func mutexFree(a args) report {
 	return report{ops: n, time: took}
 }
 
-// rwlock writes once in 16 times.
+// rwlock writes in one of 16 operations, and reads in the others.
 func rwlock(a args) report {
 	each := a.sizeOr(30_000_000) / lockers
 	took := warmThenTime(each, func(each int) {

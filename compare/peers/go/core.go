@@ -10,7 +10,7 @@ import (
 
 const spawnBatch = 1000
 
-// spawnJoin uses one WaitGroup.Add for the whole batch: cheaper than wg.Go, which counts one by one.
+// spawnJoin uses one WaitGroup.Add for the whole batch, which is cheaper than wg.Go, which counts one by one.
 func spawnJoin(a args) report {
 	n := a.sizeOr(1_000_000)
 	took := warmThenTime(n, func(n int) {
@@ -57,8 +57,8 @@ func yield(a args) report {
 	return report{ops: each * 2 * a.procs, time: took}
 }
 
-// skynet joins by WaitGroup: the children write into an array of their parent. Faster than one channel per node,
-// which is the workload skynet_chan.
+// skynet joins with a WaitGroup, and the children write into an array of their parent. This is faster than
+// one channel per node, which is the workload skynet_chan.
 func skynet(a args) report {
 	leaves := a.sizeOr(1_000_000)
 	took := warmThenTime(leaves, func(leaves int) {
@@ -90,7 +90,7 @@ func skynetTree(first, leaves int) int {
 	return sum
 }
 
-// parked waits on a channel that is closed to wake all.
+// parked waits on a channel; closing it wakes all goroutines.
 func parked(a args) report {
 	n := a.sizeOr(1_000_000)
 	before := memory()
@@ -124,8 +124,8 @@ func parked(a args) report {
 
 const fibRepeat = 8
 
-// fib joins by WaitGroup, which lies beside the result so that a fork allocates once: faster than a channel for each
-// fork.
+// fib joins with a WaitGroup, which is stored beside the result so that a fork allocates only once. This is
+// faster than a channel for each fork.
 func fib(a args) report {
 	n := a.sizeOr(25)
 	fibTree(n)

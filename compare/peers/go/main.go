@@ -1,9 +1,9 @@
 // The Go peer of the comparison: main.go WORKLOAD --procs P [--size N].
 //
-// It keeps the contract of compare/peers/common: warms up, measures, prints one line of JSON. Exit status 2 means
-// that the arguments make no sense, 3 that this peer cannot run the workload.
+// It implements the contract of compare/peers/common: it warms up, measures, and prints one line of JSON.
+// Exit status 2 means invalid arguments, 3 that this peer cannot run the workload.
 //
-// Where Go has more than one idiom the fastest that was measured is used, and a comment says which.
+// Where Go has more than one idiom, the peer uses the fastest that was measured, and a comment says which.
 package main
 
 import (
@@ -32,13 +32,13 @@ type report struct {
 	extra []figure
 }
 
-// with adds a figure under a name that the driver's table of workloads knows.
+// with adds a figure under a name from the driver's table of workloads.
 func (r report) with(name string, value float64) report {
 	r.extra = append(r.extra, figure{name, value})
 	return r
 }
 
-// sizeOr gives the size asked for, or a default.
+// sizeOr returns the size asked for, or the default n.
 func (a args) sizeOr(n int) int {
 	if a.size != 0 {
 		return a.size

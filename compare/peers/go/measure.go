@@ -1,4 +1,4 @@
-// Clocks, memory, percentiles and the arithmetic that several workloads share; the twin of
+// Clocks, memory, percentiles and the calculations that several workloads share; the counterpart of
 // compare/peers/common/src/measure.rs.
 package main
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// warmThenTime runs body with a tenth of size, then with all of it, and gives the time of the second run.
+// warmThenTime runs body with a tenth of size, then with all of it, and returns the time of the second run.
 func warmThenTime(size int, body func(int)) time.Duration {
 	body(max(size/10, 1))
 	start := time.Now()
@@ -75,8 +75,8 @@ func sieveMessages(n int) int {
 	return messages
 }
 
-// sievePlan gives the nth prime and how many messages a sieve of n primes sends: each number passes the filters of
-// all primes up to its smallest factor.
+// sievePlan returns the nth prime and the number of messages that a sieve of n primes sends: each number
+// passes the filters of all primes up to its smallest factor.
 func sievePlan(n int) (last, messages int) {
 	var primes []int
 	for v := 2; len(primes) < n; v++ {
@@ -91,7 +91,7 @@ func sievePlan(n int) (last, messages int) {
 	return last, messages
 }
 
-// lcg makes numbers that are the same in every peer.
+// lcg is a random number generator that yields the same numbers in every peer.
 type lcg uint64
 
 func (l *lcg) between(low, high int) int {
@@ -108,7 +108,8 @@ const (
 	napEachAtLeast = 10 * time.Millisecond
 )
 
-// counters has one counter for each hog, far enough apart that they do not slow each other down.
+// counters has one counter for each hog, on separate cache lines so that the hogs do not slow each other
+// down.
 type counters struct {
 	slots   []slot
 	stop    atomic.Bool
@@ -151,7 +152,7 @@ func (h hogRun) cpuShare(procs int) float64 {
 	return float64(cpuNs()-h.cpu) / possible
 }
 
-// made is what each hog has counted since, and the sum.
+// made returns how far each hog has counted since the beginning, and the sum.
 func (h hogRun) made(c *counters) (made []uint64, sum float64) {
 	made = c.counts()
 	for i := range made {
@@ -161,7 +162,7 @@ func (h hogRun) made(c *counters) (made []uint64, sum float64) {
 	return made, sum
 }
 
-// speed is what all hogs count in a second.
+// speed is how far all hogs together count in a second.
 func (h hogRun) speed(c *counters) float64 {
 	_, sum := h.made(c)
 	return sum / time.Since(h.start).Seconds()
@@ -176,8 +177,8 @@ func (h hogRun) fairness(c *counters) report {
 	return report{ops: len(made), time: time.Since(h.start)}.with("deviation", worst)
 }
 
-// oversleep collects by how much n naps lasted too long: fewer if that takes too long, more if it takes too little time
-// for the hogs to be measured.
+// oversleep collects by how much n naps lasted too long. It takes fewer naps if that takes too long, and more
+// if it takes too little time to measure the hogs.
 func oversleep(n int) []int64 {
 	start := time.Now()
 	var over []int64
@@ -196,7 +197,8 @@ func percentile(sorted []int64, percent int) float64 {
 	return float64(sorted[rank-1])
 }
 
-// hogReport is called when the sleeper has just ended, and lets the hogs run alone for as long.
+// hogReport must be called right after the sleeper has ended. It then lets the hogs run alone for as long as
+// they ran beside the sleeper.
 func hogReport(over []int64, c *counters, beside hogRun, procs int) report {
 	took, share, speed := time.Since(beside.start), beside.cpuShare(procs), beside.speed(c)
 	alone := beginHogRun(c)

@@ -61,7 +61,7 @@ func httpHello(a args) report {
 	return loadReport(serve(hello), a.sizeOr(64), "/")
 }
 
-// httpCPU works for 200 µs for each request.
+// httpCPU computes for 200 µs for each request.
 func httpCPU(a args) report {
 	return loadReport(serve(func(w http.ResponseWriter, _ *http.Request) {
 		start := time.Now()
@@ -113,7 +113,8 @@ func httpIdle(a args) report {
 	return report{ops: connections, time: took}.with("bytes_each", each)
 }
 
-// loadReport lets the client, a process of its own, work on the server; see compare/peers/common/src/echo.rs.
+// loadReport runs the client, which is a separate process, against the server; see
+// compare/peers/common/src/echo.rs.
 func loadReport(address string, connections int, path ...string) report {
 	words := append([]string{address, strconv.Itoa(connections), "1500"}, path...)
 	client := exec.Command(os.Getenv("COMPARE_CLIENT"), words...)

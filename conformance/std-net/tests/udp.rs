@@ -3,7 +3,7 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// What the body calls `crate`.
+// The names that the included file expects in `crate`.
 pub use std::{env, fmt, io, os, sync, thread, time};
 
 pub mod net {

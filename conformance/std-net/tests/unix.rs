@@ -3,13 +3,13 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// What the body calls `crate`, and `super`.
+// The names that the included file expects in `crate` and `super`.
 pub use std::{io, os, sync, thread, time};
 pub use gort::net::{Shutdown, UnixDatagram, UnixListener, UnixSocketAddr as SocketAddr, UnixStream};
 pub use std::fs;
 pub use std::path::Path;
 
-/// The names that abstract addresses had when the tests were written.
+/// The methods for abstract addresses, under the names that they had when the tests were written.
 pub trait Namespace: Sized {
     fn from_abstract_namespace(name: &[u8]) -> io::Result<Self>;
     fn as_abstract_namespace(&self) -> Option<&[u8]>;
@@ -31,7 +31,7 @@ pub mod sys_common {
             use std::path::{Path, PathBuf};
             use std::sync::atomic::{AtomicUsize, Ordering};
 
-            /// A directory that is removed at the end.
+            /// A directory that the drop removes.
             pub struct TempDir(PathBuf);
 
             impl TempDir {

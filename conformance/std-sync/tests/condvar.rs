@@ -3,7 +3,7 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// What the body calls `crate`: std, but for its threads and locks.
+// The names that the included file expects in `crate`: std's, with gort's threads and locks.
 pub use std::{cell, env, gort_sync as sync, panic, thread, time};
 
 include!(concat!(env!("OUT_DIR"), "/condvar.rs"));

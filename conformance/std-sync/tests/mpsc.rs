@@ -3,9 +3,9 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// What the body calls `crate`: std, but for its threads and locks.
+// The names that the included file expects in `crate`: std's, with gort's threads and locks.
 pub use std::{cell, env, gort_sync as sync, panic, thread, time};
-// And what it calls `super`.
+// The names that it expects in `super`.
 pub use std::gort_sync::mpsc::*;
 
 include!(concat!(env!("OUT_DIR"), "/mpsc.rs"));

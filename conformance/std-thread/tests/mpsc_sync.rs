@@ -3,9 +3,9 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// What the body calls `crate`: std, but for its threads.
+// The names that the included file expects in `crate`: std's, with goroutines for threads.
 pub use std::{any, cell, collections, env, mem, panic, result, sync, thread, thread_local, time};
-// And what it calls `super`.
+// The names that it expects in `super`.
 pub use std::sync::mpsc::*;
 
 include!(concat!(env!("OUT_DIR"), "/mpsc_sync.rs"));

@@ -1,8 +1,9 @@
-//! A server on loopback TCP in the same process, which thinks for 2 ms and sends back what it was sent; and the pool of connections
-//! to it.
+//! An echo server on loopback TCP in the same process, which waits 2 ms before each answer; and the pool of
+//! connections to it.
 //!
-//! A connection takes two descriptors here, as both of its ends are in this process. The pool is as large as the limit allows,
-//! after that limit has been raised as far as the process may; whoever finds no connection waits for one.
+//! A connection takes two descriptors, because both of its ends are in this process. The backend first raises
+//! the limit on descriptors as far as the process may, and makes the pool as large as that limit allows. A
+//! goroutine that finds no free connection waits for one.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -13,18 +14,20 @@ use gort::context::Context;
 use gort::net::{Shutdown, TcpListener, TcpStream};
 use gort::sync::{Mutex, Semaphore};
 
-/// How long the server thinks about an answer.
+/// How long the server waits before it answers.
 const THINKS: Duration = Duration::from_millis(2);
+/// The size of a question and of its answer, in bytes.
 const MESSAGE: usize = 1024;
+/// The largest size of the pool.
 const MOST_CONNECTIONS: usize = 512;
 
-/// Descriptors for all else.
+/// The number of descriptors that are left for everything else.
 const RESERVED: usize = 128;
 
 pub(crate) struct Backend {
     address: SocketAddr,
     listener: Arc<TcpListener>,
-    /// As many as there may be connections.
+    /// One permit for each connection that may be in use.
     permits: Semaphore,
     idle: Mutex<Vec<Arc<TcpStream>>>,
 }
@@ -34,7 +37,7 @@ impl Backend {
         let listener = Arc::new(TcpListener::bind("127.0.0.1:0")?);
         let accepting = listener.clone();
         gort::Builder::new().name("backend".into()).spawn(move || {
-            // Ends when the listener is closed.
+            // The loop ends when the listener is closed.
             while let Ok((connection, _)) = accepting.accept() {
                 gort::spawn(move || serve(connection));
             }
@@ -48,7 +51,8 @@ impl Backend {
         })
     }
 
-    /// One question; whether the answer is what was sent. The end of the context ends the wait.
+    /// Asks one question and returns whether the answer is what was sent. The end of the context ends the
+    /// wait.
     pub(crate) fn ask(&self, ctx: &Context, fill: u8) -> io::Result<bool> {
         let Ok(_permit) = self.permits.acquire_ctx(ctx, 1) else {
             return Err(io::ErrorKind::Interrupted.into());
@@ -63,7 +67,7 @@ impl Backend {
         let mut answer = [0; MESSAGE];
         (&*connection).write_all(&question)?;
         (&*connection).read_exact(&mut answer)?;
-        // Otherwise it is dropped: half an answer may be on its way, or it has a deadline.
+        // If the context has ended, the connection has a deadline and cannot be used again.
         if unlimited.stop() {
             self.idle.lock().push(connection);
         }
@@ -86,7 +90,7 @@ impl Drop for Backend {
 
 fn serve(mut connection: TcpStream) {
     let mut message = [0; MESSAGE];
-    // An error is the end of the connection, for whichever reason.
+    // Any error ends the connection.
     while connection.read_exact(&mut message).is_ok() {
         gort::sleep(THINKS);
         if connection.write_all(&message).is_err() {
@@ -96,15 +100,15 @@ fn serve(mut connection: TcpStream) {
     let _ = connection.shutdown(Shutdown::Both);
 }
 
-/// How many descriptors the process may have, after raising that as far as it goes.
+/// Raises the process's limit on open descriptors as far as possible, and returns it.
 fn open_files() -> usize {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills the struct, which is ours.
+    // SAFETY: the kernel writes only to the struct, which is a local variable.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
         return RESERVED;
     }
     let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
-    // SAFETY: the kernel reads the struct. Allowing the process more changes nothing for what it has.
+    // SAFETY: the kernel only reads the struct, and a higher limit does not affect descriptors that are open.
     let allowed = match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raised) } {
         0 => raised.rlim_cur,
         _ => limit.rlim_cur,
@@ -130,13 +134,13 @@ mod tests {
     #[test]
     fn the_end_of_the_context_ends_the_wait_for_an_answer() {
         gort::run(|| {
-            // The kernel takes connections for it, and nobody answers.
+            // The kernel accepts connections to it, but nothing answers them.
             let silent = TcpListener::bind("127.0.0.1:0").unwrap();
             let mut backend = Backend::start().unwrap();
             backend.address = silent.local_addr().unwrap();
             let (ctx, cancel) = Context::background().with_cancel();
             let asking = gort::spawn(move || backend.ask(&ctx, 1).map_err(|error| error.kind()));
-            // Connected: it has asked, or is about to.
+            // The goroutine is connected: it has asked, or is about to ask.
             let _connection = silent.accept().unwrap();
             cancel.cancel();
             assert!(asking.join().unwrap().is_err());

@@ -1,7 +1,8 @@
 //! The second part: all work starts on one processor, and the others steal it.
 //!
-//! One goroutine spawns waves of jobs that are 1 to 16 times as long as the shortest. Whatever a goroutine spawns goes to the queue of
-//! the processor it runs on; a wave fits into that queue, so the others get work only by stealing.
+//! One goroutine spawns waves of jobs that are 1 to 16 times as long as the shortest. A spawned goroutine
+//! goes to the queue of the processor that the spawning goroutine runs on. A wave fits into that queue, so
+//! the other processors get work only by stealing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,10 +16,11 @@ use super::figures::Balance;
 use super::jobs::{count_primes, width_of_a_millisecond};
 use super::text::thousands;
 
-/// Below 256, the length of a processor's queue: more would flow over into the queue of all.
+/// The number of jobs in a wave. It is below 256, the length of a processor's queue: more jobs would overflow
+/// to the global queue.
 const WAVE: u64 = 192;
 
-/// How much longer than planned to wait for the first steal.
+/// How much longer than planned this part waits for the first steal.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
@@ -35,7 +37,7 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
     });
     let unit = (width_of_a_millisecond() / 16).max(1);
     let (begin, busy) = (Instant::now(), board.busy_since());
-    // On a machine that is very busy it may take longer until another processor's thread runs at all.
+    // On a very busy machine it may take a while until the thread of another processor runs at all.
     let shared = || max_procs() == 1 || stats().stolen > before.stolen || begin.elapsed() > time + PATIENCE;
     while (begin.elapsed() < time || !shared()) && ctx.err().is_none() {
         gort::scope(|scope| {
@@ -43,10 +45,10 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
                 let (jobs, cpu) = (jobs.clone(), cpu.clone());
                 scope.spawn(move || {
                     let start = thread_cpu_time();
-                    // A few of them are long: 1 to 16 times.
+                    // One job in eight is 16 times as long as the shortest, the others 1 to 7 times.
                     let times = if n % 8 == 0 { 16 } else { n % 8 };
                     std::hint::black_box(count_primes(100_000, 100_000 + unit * times));
-                    // The job calls nothing of gort's and so stays on its thread.
+                    // The job does not call into gort, so it stays on its thread.
                     cpu.fetch_add((thread_cpu_time() - start).as_nanos() as u64, Relaxed);
                     jobs.fetch_add(1, Relaxed);
                 });
@@ -73,7 +75,7 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
 /// The CPU time that the calling thread has used.
 fn thread_cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills the struct, which is ours.
+    // SAFETY: the kernel writes only to the struct, which is a local variable.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

@@ -1,4 +1,4 @@
-//! What is going on: the parts write it here, the monitor reads it.
+//! The progress of the demo: the parts report it here, and the monitor reads it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use gort::sync::Mutex;
 
 use super::sampler::Sampler;
 
-/// The parts of the demo, in their order.
+/// The parts of the demo, in the order in which they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Service,
@@ -55,13 +55,13 @@ pub(crate) struct Line {
     pub(crate) part: Part,
     /// `None` before it begins, 1 when it has ended.
     pub(crate) fraction: Option<f64>,
-    /// Between its begin and its end.
+    /// The part has begun and has not ended.
     pub(crate) running: bool,
     pub(crate) elapsed: Duration,
     pub(crate) note: String,
 }
 
-/// Shared by all.
+/// The state of all parts, which the parts and the monitor share.
 pub(crate) struct Board {
     pub(crate) begun: Instant,
     states: Mutex<[State; Part::ALL.len()]>,
@@ -74,7 +74,7 @@ impl Board {
         Board { begun: Instant::now(), states: Mutex::default(), queues: Mutex::new(None), sampler }
     }
 
-    /// A part begins and will take about `planned`; `note` says how it is getting on.
+    /// A part begins and will take about `planned`; `note` describes its progress.
     pub(crate) fn begin(
         &self,
         part: Part,
@@ -91,12 +91,12 @@ impl Board {
             _ => None,
         };
         if let Some((took, note)) = ended {
-            // Called without the lock: it may take others.
+            // `note` is called without the lock, because it may take other locks.
             self.states.lock()[part as usize] = State::Ended { took, note: note() };
         }
     }
 
-    /// All parts.
+    /// The state of each part.
     pub(crate) fn lines(&self) -> Vec<Line> {
         let look = |part: Part| match &self.states.lock()[part as usize] {
             State::Waiting => (None, false, Duration::ZERO, Err(String::new())),
@@ -115,7 +115,8 @@ impl Board {
         Part::ALL.map(line).to_vec()
     }
 
-    /// `queues` tells how many jobs wait, how many fit in, and how many answers wait.
+    /// Registers a function that returns the number of waiting jobs, the capacity of their queue, and the
+    /// number of waiting answers.
     pub(crate) fn watch_queues(&self, queues: impl Fn() -> (usize, usize, usize) + Send + Sync + 'static) {
         *self.queues.lock() = Some(Arc::new(queues));
     }
@@ -129,13 +130,13 @@ impl Board {
         queues.map(|queues| queues())
     }
 
-    /// Begins to measure how busy the processors are.
+    /// Starts to measure how busy the processors are.
     pub(crate) fn busy_since(&self) -> BusySince {
         BusySince { sampler: self.sampler.clone(), before: self.sampler.counts() }
     }
 }
 
-/// See [`Board::busy_since`].
+/// A measurement that [`Board::busy_since`] has started.
 pub(crate) struct BusySince {
     sampler: Arc<Sampler>,
     before: super::sampler::Counts,

@@ -1,6 +1,6 @@
-//! The figures of a run: what the report says in words, and `--json` prints as they are.
+//! The figures of a run. The report presents them in words, and `--json` prints them as they are.
 //!
-//! A part that did not run, because it was interrupted before, is `null`.
+//! A part that did not run, because the user interrupted the demo earlier, is `null`.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub(crate) struct Figures {
     pub(crate) workers: usize,
     pub(crate) seconds: f64,
     pub(crate) interrupted: bool,
-    /// The share of all CPUs that other programs took meanwhile.
+    /// The share of all CPUs that other programs used during the run.
     pub(crate) other_load: Option<f64>,
     pub(crate) service: Option<Service>,
     pub(crate) balance: Option<Balance>,
@@ -26,7 +26,7 @@ pub(crate) struct Figures {
     pub(crate) claims: Vec<Claim>,
 }
 
-/// Something that must hold: if it does not, gort is at fault.
+/// A statement that must hold. If it does not, gort has a bug.
 #[derive(Debug, Serialize)]
 pub(crate) struct Claim {
     pub(crate) part: &'static str,
@@ -44,35 +44,36 @@ impl Figures {
     }
 }
 
-/// offered = accepted + given_up, and accepted = done + wrong + cancelled.
+/// The figures of the service. They satisfy: offered = accepted + given_up, and accepted = done + wrong +
+/// cancelled.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Service {
     pub(crate) seconds: f64,
     pub(crate) queue_capacity: usize,
-    /// Jobs that clients made.
+    /// Jobs that clients created.
     pub(crate) offered: u64,
-    /// Jobs that came into the queue.
+    /// Jobs that the queue accepted.
     pub(crate) accepted: u64,
-    /// How many times a submit came back with "job queue full" and the job.
+    /// How many times a submit failed with "job queue full" and returned the job.
     pub(crate) queue_full: u64,
-    /// Jobs that came back and got in when submitted again.
+    /// Jobs that were refused at first and accepted when submitted again.
     pub(crate) accepted_later: u64,
-    /// Jobs that came back twice, or came back when the service shut down.
+    /// Jobs that were refused twice, or refused because the service shut down.
     pub(crate) given_up: u64,
     /// Jobs with the right answer.
     pub(crate) done: u64,
     /// Jobs with a wrong answer, or an error.
     pub(crate) wrong: u64,
-    /// The first of those, in words.
+    /// A description of the first wrong answer.
     pub(crate) first_error: Option<String>,
-    /// Jobs that the end of the grace period ended.
+    /// Jobs that were cancelled at the end of the grace period.
     pub(crate) cancelled: u64,
-    /// From submit to answer.
+    /// The times from submit to answer, for each kind of job.
     pub(crate) compute: Option<Spread>,
     pub(crate) file: Option<Spread>,
     pub(crate) network: Option<Spread>,
     pub(crate) cpu_slots: usize,
-    /// The most CPU-bound jobs that ran at once.
+    /// The largest number of CPU-bound jobs that ran at once.
     pub(crate) cpu_at_once: usize,
     pub(crate) shutdown: Shutdown,
     /// How busy each processor was, from 0 to 1.
@@ -81,12 +82,12 @@ pub(crate) struct Service {
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Shutdown {
-    /// Jobs that waited in the queue when it began.
+    /// Jobs in the queue when the shutdown began.
     pub(crate) queued: usize,
-    /// Until the last of the jobs that can end had ended.
+    /// The time from the beginning of the shutdown until the last job was done.
     pub(crate) drained_ms: f64,
     pub(crate) grace_ms: f64,
-    /// Until all workers had ended.
+    /// The time from the beginning of the shutdown until all goroutines of the pool had ended.
     pub(crate) took_ms: f64,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Balance {
     pub(crate) jobs: u64,
     pub(crate) wall_ms: f64,
     pub(crate) cpu_ms: f64,
-    /// CPU time over wall time.
+    /// CPU time divided by wall time.
     pub(crate) parallel: f64,
     pub(crate) steals: u64,
     pub(crate) stolen: u64,
@@ -108,11 +109,11 @@ pub(crate) struct Balance {
 pub(crate) struct Hogs {
     pub(crate) hogs: usize,
     pub(crate) seconds: f64,
-    /// How late a 1 ms sleeper woke meanwhile.
+    /// How late a 1 ms sleeper woke beside the loops.
     pub(crate) sleeper: Option<Spread>,
     pub(crate) preempted: u64,
     pub(crate) preempted_by_signal: u64,
-    /// What the hog that came last got, of what each would have got at equal shares.
+    /// The work of the slowest loop, divided by an equal share of all work.
     pub(crate) least_share: f64,
 }
 
@@ -120,12 +121,12 @@ pub(crate) struct Hogs {
 pub(crate) struct Blocking {
     pub(crate) callers: usize,
     pub(crate) call_ms: f64,
-    /// While the time was measured.
+    /// Calls that returned within `seconds`.
     pub(crate) calls: u64,
-    /// Until the last caller had ended.
+    /// Calls that returned before the last caller ended.
     pub(crate) calls_in_all: u64,
     pub(crate) seconds: f64,
-    /// How many of the calls were under way at once, on the average.
+    /// How many calls were in progress at once, on average.
     pub(crate) at_once: f64,
     pub(crate) sleeper: Option<Spread>,
     pub(crate) hand_offs: u64,
@@ -136,7 +137,7 @@ pub(crate) struct Blocking {
 pub(crate) struct Crowd {
     pub(crate) asked: usize,
     pub(crate) goroutines: usize,
-    /// Why there were fewer than asked for.
+    /// Why there were fewer goroutines than the user asked for.
     pub(crate) fewer_because: Option<String>,
     pub(crate) spawn_ms: f64,
     pub(crate) wake_ms: f64,
@@ -146,7 +147,7 @@ pub(crate) struct Crowd {
     pub(crate) sleeper: Option<Spread>,
 }
 
-/// Of the whole run.
+/// The scheduler's counters for the whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Scheduler {
     pub(crate) goroutines: u64,
@@ -157,7 +158,7 @@ pub(crate) struct Scheduler {
     pub(crate) preempted: u64,
     pub(crate) preempted_by_signal: u64,
     pub(crate) threads: usize,
-    /// How long goroutines that could run waited for a processor, by samples.
+    /// How long runnable goroutines waited for a processor, from samples.
     pub(crate) latency_p50_us: Option<f64>,
     pub(crate) latency_p99_us: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! The jobs of the service: one that computes, one that reads a file, one that asks a backend over TCP. Each has an answer that
-//! is known beforehand, so that every answer can be checked.
+//! The jobs of the service: one kind computes, one reads a file, one asks a backend over TCP. The right
+//! answer to each job is known in advance, so that every answer can be checked.
 
 use std::fs;
 use std::io;
@@ -18,11 +18,11 @@ pub(crate) enum Kind {
     Compute,
     File,
     Network,
-    /// Asks a partner that never answers: only its context can end it.
+    /// Waits for a partner that never answers. Only its context can end it.
     Stuck,
 }
 
-/// Something to do. `variant` chooses among inputs.
+/// A job. `variant` selects its input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     pub(crate) kind: Kind,
@@ -46,16 +46,19 @@ pub(crate) enum Outcome {
 
 /// What jobs need: inputs with known answers, the backend, and the permits for CPU-bound work.
 pub(crate) struct Tools {
+    /// Ranges of numbers, and how many primes each contains.
     ranges: Vec<(u64, u64, usize)>,
     files: Files,
     backend: Backend,
-    /// As many permits as CPU-bound jobs may run at once.
+    /// One permit for each CPU-bound job that may run at once.
     cpu: Semaphore,
     cpu_running: AtomicUsize,
     cpu_most: AtomicUsize,
 }
 
+/// The size of each file, in bytes.
 const FILE_SIZE: usize = 256 * 1024;
+/// The number of different inputs of each kind of job.
 const VARIANTS: usize = 8;
 
 impl Tools {
@@ -77,7 +80,7 @@ impl Tools {
         })
     }
 
-    /// The most CPU-bound jobs that ran at once.
+    /// The largest number of CPU-bound jobs that ran at once.
     pub(crate) fn cpu_at_once(&self) -> usize {
         self.cpu_most.load(Ordering::Relaxed)
     }
@@ -112,7 +115,7 @@ impl Tools {
 
     fn read_file(&self, variant: usize) -> Outcome {
         let (path, sum) = &self.files.list[variant % self.files.list.len()];
-        // Plain std::fs: gort notices if it blocks.
+        // Plain `std::fs`: gort notices if the read blocks.
         match fs::read(path) {
             Ok(bytes) => {
                 let found = checksum(&bytes);
@@ -127,7 +130,7 @@ fn check(right: bool, why: impl FnOnce() -> String) -> Outcome {
     if right { Outcome::Right } else { Outcome::Wrong(why()) }
 }
 
-/// Files of known contents in a directory of their own, which goes away with this.
+/// Files with known contents, in a directory of their own that the drop removes.
 struct Files {
     directory: PathBuf,
     list: Vec<(PathBuf, u64)>,
@@ -147,7 +150,7 @@ impl Files {
     }
 }
 
-/// A new directory that only this user may look into.
+/// Creates a directory that only this user may access.
 fn own_directory() -> io::Result<PathBuf> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     loop {
@@ -168,12 +171,12 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // What cannot be removed stays in the directory for temporary files, which is cleaned by others.
+        // A file that cannot be removed stays in the directory for temporary files, which the system cleans.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }
 
-/// The same bytes for the same seed (xorshift).
+/// Pseudo-random bytes (xorshift), the same ones for the same seed.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..len)
@@ -186,26 +189,26 @@ fn noise(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// FNV-1a.
+/// The FNV-1a hash.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// Trial division: work that needs nothing but the CPU.
+/// Counts primes by trial division: work that needs only the CPU.
 pub(crate) fn count_primes(from: u64, to: u64) -> usize {
     (from.max(2)..to).filter(|&n| (2..).take_while(|d| d * d <= n).all(|d| n % d != 0)).count()
 }
 
-/// How many numbers from 100,000 on `count_primes` looks at in about a millisecond.
+/// How many numbers, starting at 100,000, `count_primes` checks in about a millisecond.
 pub(crate) fn width_of_a_millisecond() -> u64 {
     let once = || {
         let begin = Instant::now();
         std::hint::black_box(count_primes(100_000, std::hint::black_box(100_200)));
         begin.elapsed()
     };
-    // The shortest of some: whatever else the machine does only makes it longer.
+    // The shortest of eight runs: other load on the machine can only make a run longer.
     let best = (0..8).map(|_| once()).min().unwrap_or_default().as_nanos().max(1) as u64;
     (200 * 1_000_000 / best).clamp(10, 100_000)
 }

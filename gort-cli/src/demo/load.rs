@@ -1,10 +1,11 @@
 //! The first part: the service under a steady load with bursts.
 //!
-//! Some clients submit at a steady pace and wait when the queue is full: back-pressure. Twice a second a burst of four times
-//! as many jobs as fit into the queue arrives at once; each waits 2 ms for a place. Those that come back ("job queue full", with the
-//! job) are submitted once more, with more patience, and given up after that.
+//! Some clients submit jobs at a steady pace and wait when the queue is full: back-pressure. Twice a second a
+//! burst of jobs arrives at once, four times as many as fit into the queue. Each of them waits 2 ms for a
+//! place. A job that is refused ("job queue full", with the job) is submitted once more with a longer
+//! timeout, and given up after that.
 //!
-//! Before the shutdown one job is submitted that never ends by itself: the deadline must end it.
+//! Right before the shutdown, a client submits a job that never ends by itself: the deadline must end it.
 
 use std::io;
 use std::sync::Arc;
@@ -20,17 +21,21 @@ use super::figures;
 use super::jobs::{Job, Kind, Tools};
 use super::service::{Refused, Service, Why};
 
-/// Jobs a second for each processor, of which a third is about a millisecond of computing.
+/// Steady jobs per second and processor. A third of them compute for about a millisecond each.
 const PACE: f64 = 1000.0;
 const BURST_EVERY: Duration = Duration::from_millis(500);
-/// Each job of a burst has a goroutine that submits it.
+/// The largest number of jobs in a burst. Each of them has its own goroutine, which submits it.
 const LARGEST_BURST: usize = 20_000;
+/// The timeout of a submit in a burst.
 const BURST_PATIENCE: Duration = Duration::from_millis(2);
+/// The timeout of a second submit.
 const RETRY_PATIENCE: Duration = Duration::from_millis(250);
+/// The timeout of a submit by a steady client.
 const STEADY_PATIENCE: Duration = Duration::from_secs(1);
+/// The grace period of the shutdown.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// What clients count.
+/// The counters of all clients.
 #[derive(Default)]
 struct Counts {
     next: AtomicUsize,
@@ -44,7 +49,7 @@ struct Counts {
 struct Client {
     service: Arc<Service>,
     counts: Arc<Counts>,
-    /// Jobs that came back once.
+    /// Takes jobs that were refused once.
     again: Sender<Job>,
 }
 
@@ -64,7 +69,7 @@ impl Client {
         }
     }
 
-    /// Submits jobs that came back once more, until there are no clients.
+    /// Submits the jobs that were refused once a second time, until all clients have ended.
     fn offer_again(service: &Service, counts: &Counts, returned: &Receiver<Job>) {
         for job in returned {
             match service.submit(job, RETRY_PATIENCE) {
@@ -138,7 +143,7 @@ pub(crate) fn run(
     });
     let _ended = traffic.done().recv();
     clients.wait();
-    // The channel of returned jobs has no senders any more.
+    // This ends, because all senders of the channel of returned jobs have been dropped.
     retries.join().map_err(|_| io::Error::other("the retrying client panicked"))?;
 
     shutting.store(true, Relaxed);

@@ -1,13 +1,15 @@
-//! `gort demo`: the main job in one command.
+//! `gort demo`: runs the parts of the demonstration one after the other and reports the results.
 //!
 //! ```text
 //! load      clients → service (queue → pool → collector), shutdown      ┐
-//! balance   waves of uneven jobs from one processor                     │→ figures → report (words or JSON)
-//! starve    endless loops, blocking calls, a crowd; sleeper beside them ┘
-//!     └─ all tell the board ← monitor (a goroutine) → view;  sampler (a thread) → how busy the processors are
+//! balance   waves of uneven jobs from one processor                     │→ figures → report
+//! starve    endless loops, blocking calls, a crowd; sleeper beside them ┘   (words or JSON)
+//!     └─ all report to the board ← monitor (a goroutine) → view
+//!                                  sampler (a thread) → how busy the processors are
 //! ```
-//! Ctrl-C cancels the context that all parts look at: the part that runs ends in order, those after it are left out, and the report
-//! tells what there is.
+//!
+//! Ctrl-C cancels the context that all parts check. The current part ends gracefully, the later parts are
+//! skipped, and the report covers the results so far.
 
 mod backend;
 mod balance;
@@ -63,7 +65,8 @@ pub(crate) fn main(args: &DemoArgs) -> ExitCode {
     }
 }
 
-/// The parts' shares of the time. The crowd needs some besides, depending on its size.
+/// The shares of the parts in the time that the user asked for. The crowd takes additional time, which
+/// depends on its size.
 const SERVICE: f64 = 0.50;
 const BALANCE: f64 = 0.14;
 const IDLE: f64 = 0.02;
@@ -141,7 +144,7 @@ fn parts(
     Ok(())
 }
 
-/// What the scheduler did in the whole run.
+/// The scheduler's counters for the whole run.
 fn scheduler() -> figures::Scheduler {
     let stats = runtime::stats();
     let latency = |q| stats.latencies.quantile(q).map(|d| d.as_nanos() as f64 / 1000.0);

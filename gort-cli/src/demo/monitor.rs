@@ -1,5 +1,5 @@
-//! The monitor: a goroutine that looks at the runtime ten times a second and shows what it sees. That it keeps doing so while
-//! endless loops run on every processor is part of the demonstration.
+//! The monitor: a goroutine that samples the runtime ten times a second and shows the result. It keeps doing
+//! so while endless loops run on every processor, which is part of the demonstration.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,20 +17,20 @@ use super::view::View;
 
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `stats` looks at every goroutine: with very many of them the monitor looks less often, so that it takes no more
-/// than a twentieth of a processor.
+/// `stats` visits every goroutine. With very many goroutines the monitor samples less often, so that it takes
+/// at most one twentieth of a processor.
 const COST_SHARE: u32 = 20;
 
-/// What is shown at one moment.
+/// What the view shows at one moment.
 pub(crate) struct Frame {
     pub(crate) elapsed: Duration,
     pub(crate) lines: Vec<Line>,
-    /// How busy each processor has been lately, from 0 to 1.
+    /// How busy each processor has been recently, from 0 to 1.
     pub(crate) busy: Vec<f64>,
     pub(crate) stats: Stats,
-    /// Jobs that wait, how many fit in, answers that wait.
+    /// The number of waiting jobs, the capacity of their queue, and the number of waiting answers.
     pub(crate) queues: Option<(usize, usize, usize)>,
-    /// How long goroutines waited for a processor lately: the median and the 99th percentile.
+    /// How long goroutines have recently waited for a processor: the median and the 99th percentile.
     pub(crate) latency: Option<(Duration, Duration)>,
 }
 
@@ -55,7 +55,7 @@ impl Monitor {
                     recv(stopped) -> _ => break,
                 }
             }
-            // The last lines of what happened meanwhile.
+            // Show what happened since the last frame.
             view.show(&watch.frame(&board));
             view
         })?;
@@ -65,14 +65,14 @@ impl Monitor {
     /// Ends the live view.
     pub(crate) fn stop(self) {
         drop(self.stop);
-        // A monitor that panicked has said so; its view is gone and has put the cursor back.
+        // If the monitor panicked, the panic was printed, and the drop of its view has restored the cursor.
         if let Ok(view) = self.goroutine.join() {
             view.finish();
         }
     }
 }
 
-/// What is kept from one look to the next.
+/// What the monitor keeps from one sample to the next.
 #[derive(Default)]
 struct Watch {
     sampler: Arc<Sampler>,
@@ -88,7 +88,7 @@ impl Watch {
         let counts = self.sampler.counts();
         let recent = counts.shares_since(&self.counts);
         if !recent.is_empty() {
-            // Half of what was shown before, so that the bars do not flicker.
+            // Average with the previous values, so that the bars do not flicker.
             let before = self.busy.iter().copied().map(Some).chain(std::iter::repeat(None));
             self.busy =
                 recent.iter().zip(before).map(|(now, then)| (now + then.unwrap_or(*now)) / 2.0).collect();
@@ -107,14 +107,14 @@ impl Watch {
         }
     }
 
-    /// Of what was counted since the last time something was.
+    /// The median and the 99th percentile of the latencies since the last call that returned some.
     fn recent_latency(&mut self, now: &Histogram) -> Option<(Duration, Duration)> {
         let now: BTreeMap<Duration, u64> = now.buckets().collect();
         let recent: Vec<(Duration, u64)> =
             now.iter().map(|(d, n)| (*d, n - self.latencies.get(d).unwrap_or(&0))).collect();
         let total: u64 = recent.iter().map(|(_, n)| n).sum();
         if total < 20 {
-            return None; // too few for a percentile: wait for more
+            return None; // too few samples for a percentile: wait for more
         }
         self.latencies = now;
         let quantile = |q: f64| {

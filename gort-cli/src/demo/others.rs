@@ -1,15 +1,16 @@
-//! How much of the machine other programs took meanwhile: figures of a busy machine say less.
+//! Measures how much of the machine other programs used during the run: figures from a busy machine mean
+//! less.
 
 use std::fs;
 
 /// Clock ticks since the machine started.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ticks {
-    /// Of all CPUs, idle or not.
+    /// All ticks of all CPUs, idle or not.
     total: u64,
-    /// In which a CPU did something, or the hypervisor had taken it away.
+    /// The ticks in which a CPU was busy, or in which the hypervisor had taken it away.
     busy: u64,
-    /// Of this process.
+    /// The ticks that this process used.
     own: u64,
 }
 
@@ -31,7 +32,7 @@ impl Ticks {
         Some(Ticks { total: busy + idle + iowait, busy, own })
     }
 
-    /// The share of all CPUs that others took since `before`; `None` if it cannot be told.
+    /// The share of all CPUs that other programs have used since `before`; `None` if it is unknown.
     pub(crate) fn others_since(&self, before: &Ticks) -> Option<f64> {
         let total = self.total.checked_sub(before.total).filter(|total| *total > 0)?;
         let own = self.own.saturating_sub(before.own);

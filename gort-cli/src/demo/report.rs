@@ -1,4 +1,4 @@
-//! What the run proved: judged, in words, and as JSON.
+//! The report of a run: checks its claims, and formats its figures in words or as JSON.
 
 use std::fmt::Write;
 
@@ -9,11 +9,11 @@ use super::text::{micros, millis, percent, shares, thousands};
 use super::view::Stream;
 use crate::term::{Style, wrap};
 
-/// What others may take of the machine without being mentioned.
+/// The share of the machine's CPUs that other programs may use before the report warns about them.
 const TOLERATED: f64 = 0.1;
 
-/// Decides what holds. Only facts that do not depend on how busy the machine is: lateness is reported, not judged, but for a
-/// sleeper that hardly woke at all.
+/// Checks the claims. They are only facts that do not depend on how busy the machine is. Lateness is reported
+/// and not judged; only a sleeper that hardly wakes at all violates a claim.
 pub(crate) fn judge(figures: &mut Figures) {
     if let Some(s) = figures.service.clone() {
         figures.claim("service", "every answer was right", s.wrong == 0 && s.done > 0);
@@ -22,7 +22,7 @@ pub(crate) fn judge(figures: &mut Figures) {
             "no job was lost or done twice",
             s.offered == s.accepted + s.given_up && s.accepted == s.done + s.wrong + s.cancelled,
         );
-        figures.claim("service", "CPU-bound jobs kept to their number", s.cpu_at_once <= s.cpu_slots);
+        figures.claim("service", "CPU-bound jobs kept to their limit", s.cpu_at_once <= s.cpu_slots);
     }
     if let Some(b) = figures.balance.clone() {
         let shared = figures.procs == 1 || b.stolen > 0;
@@ -64,7 +64,7 @@ pub(crate) fn words(figures: &Figures) -> String {
     }
     out.line(&style.bold("What this run showed"));
     if figures.interrupted {
-        out.line(&style.yellow("It was interrupted: this is what there was until then."));
+        out.line(&style.yellow("It was interrupted: these are the results until then."));
     }
     if let Some(service) = &figures.service {
         out.part(figures, "service", "Jobs that compute, block and wait share a few threads; none is lost.");
@@ -77,11 +77,11 @@ pub(crate) fn words(figures: &Figures) -> String {
     if figures.hogs.is_some() || figures.blocking.is_some() || figures.crowd.is_some() {
         let idle = figures.idle_sleeper.as_ref();
         if let Some(hogs) = &figures.hogs {
-            out.part(figures, "endless loops", "They are interrupted: nobody has to call anything.");
+            out.part(figures, "endless loops", "gort preempts them: they need not call anything.");
             out.hogs(hogs, idle);
         }
         if let Some(blocking) = &figures.blocking {
-            out.part(figures, "blocking calls", "They are noticed: nobody has to mark them.");
+            out.part(figures, "blocking calls", "gort notices them: nobody has to mark them.");
             out.blocking(blocking);
         }
         if let Some(crowd) = &figures.crowd {
@@ -98,7 +98,7 @@ pub(crate) fn words(figures: &Figures) -> String {
 struct Report {
     text: String,
     style: Style,
-    /// Columns that a line may have.
+    /// The maximum number of columns of a line.
     width: usize,
 }
 
@@ -112,7 +112,7 @@ impl Report {
         self.painted(text, |_, line| line.to_string());
     }
 
-    /// A fact in a colour, which is put on after the line is broken.
+    /// A fact in a colour. The colour is added after the text is wrapped, so that it does not count as width.
     fn painted(&mut self, text: &str, paint: impl Fn(Style, &str) -> String) {
         for (n, line) in wrap(text, self.width - 7).iter().enumerate() {
             let indent = if n == 0 { 4 } else { 6 };
@@ -155,8 +155,8 @@ impl Report {
         }
         self.fact(&format!("at most {} of {} CPU-bound jobs at once", s.cpu_at_once, s.cpu_slots));
         self.fact(&format!(
-            "\"job queue full\" {} times (the queue holds {}): each job came back, {} got in when submitted again, \
-             {} were given up",
+            "\"job queue full\" {} times (the queue holds {}): each job came back, {} got in when submitted \
+             again, {} were given up",
             thousands(s.queue_full),
             thousands(s.queue_capacity as u64),
             thousands(s.accepted_later),
@@ -177,7 +177,7 @@ impl Report {
             thousands(b.jobs)
         ));
         let taken = if b.stolen_by.len() == 1 {
-            "one processor: there is nobody to steal".to_string()
+            "one processor: there is no other to steal from".to_string()
         } else {
             format!("{} steals took {} of them", thousands(b.steals), thousands(b.stolen))
         };
@@ -270,11 +270,11 @@ impl Report {
         }
     }
 
-    /// A warning, if the figures would be better on an idle machine.
+    /// Warns if other programs used so much of the machine that the figures would be better on an idle one.
     fn other_load(&mut self, share: Option<f64>) {
         if let Some(share) = share.filter(|share| *share > TOLERATED) {
             let text = format!(
-                "other programs took {} of this machine's CPUs meanwhile: on an idle one the figures are better",
+                "other programs used {} of this machine's CPUs: on an idle one the figures are better",
                 percent(share)
             );
             self.painted(&text, Style::yellow);
@@ -285,7 +285,7 @@ impl Report {
         self.line("");
         self.line(&format!("{}:", self.style.bold("Where to look next")));
         for (what, why) in [
-            (command("doctor"), "what this machine offers, and what gort makes of it"),
+            (command("doctor"), "what this machine offers, and which of it gort uses"),
             (command("compare"), "the same workloads on Go, Tokio, may and OS threads"),
             (command("demo --json"), "these figures for a program"),
             ("examples/".into(), "short programs to copy; README.md, ARCHITECTURE.md"),
@@ -296,7 +296,7 @@ impl Report {
     }
 }
 
-/// How to call this program again: by cargo, if that is how it was called.
+/// The command that calls this program again: through cargo, if it was called that way.
 fn command(arguments: &str) -> String {
     let program = if std::env::var_os("CARGO").is_some() { "cargo run --release --" } else { "gort" };
     format!("{program} {arguments}")

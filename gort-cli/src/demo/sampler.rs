@@ -1,6 +1,7 @@
-//! How busy each processor is, by samples.
+//! Samples how busy each processor is.
 //!
-//! An OS thread of its own looks 200 times a second. A goroutine would not do: whenever it looks, a processor runs it.
+//! A separate OS thread takes 200 samples a second. A goroutine cannot do that: whenever it takes a sample, a
+//! processor is busy running it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use gort::sync::Mutex;
 
 const EVERY: Duration = Duration::from_millis(5);
 
+/// The number of samples, and how many of them found each processor running a goroutine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     looks: u64,
@@ -19,7 +21,8 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The share of looks since `before` that found each processor running a goroutine. Empty without a look.
+    /// The share of the samples since `before` that found each processor running a goroutine. Empty if there
+    /// was no sample.
     pub(crate) fn shares_since(&self, before: &Counts) -> Vec<f64> {
         let looks = self.looks - before.looks;
         if looks == 0 {
@@ -46,7 +49,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to look.
+    /// Starts the sampling thread.
     pub(crate) fn start() -> std::io::Result<(Arc<Sampler>, Stop)> {
         let sampler = Arc::new(Sampler::default());
         let looking = sampler.clone();
@@ -73,7 +76,7 @@ pub(crate) struct Stop {
 impl Drop for Stop {
     fn drop(&mut self) {
         self.sampler.stop.store(true, Ordering::Relaxed);
-        // It cannot panic but for a bug in gort, which says so itself.
+        // The thread can panic only because of a bug in gort, and then the panic has been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

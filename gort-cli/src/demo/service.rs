@@ -1,14 +1,18 @@
-//! A service: a bounded queue of jobs, a pool that works them off, and a shutdown with a deadline.
+//! A service: a bounded queue of jobs, a pool of goroutines that processes them, and a shutdown with a
+//! deadline.
 //!
 //! ```text
 //! submit(job, timeout) → queue (bounded) → pool of workers → results (bounded) → collector → Tally
-//!     └ full for so long: Err: job queue full, with the job
+//!     └ full for the whole timeout: Err: job queue full, with the job
 //! ```
-//! Both channels are bounded, so that whoever is too fast is slowed down. The pool is larger than the number of processors,
-//! because most jobs wait for something; a semaphore lets only as many compute at once as is good (`jobs.rs`).
 //!
-//! Shutdown: the queue is closed, so that nothing new gets in, and the pool works off what is in it. If that takes longer than
-//! the grace period, the context of all jobs is cancelled; those that wait give up, and those in the queue are not begun.
+//! Both channels are bounded, so that a side that is too fast has to wait. The pool is larger than the number
+//! of processors, because most jobs wait for something; a semaphore limits how many of them compute at once
+//! (`jobs.rs`).
+//!
+//! Shutdown: the service closes the queue, so that it accepts no new jobs, and the pool processes the jobs
+//! that are in it. If that takes longer than the grace period, the service cancels the context of all jobs.
+//! Then waiting jobs give up, and jobs still in the queue are not started.
 
 use std::fmt;
 use std::io;
@@ -23,7 +27,8 @@ use super::figures::Shutdown;
 use super::jobs::{Job, Kind, Outcome, Tools};
 use super::spread::Durations;
 
-/// A job that did not get in. It comes back, so that nothing is lost: submit it again, or say no to whoever asked.
+/// A job that the queue did not accept. The caller gets it back, so that no job is lost, and can submit it
+/// again or reject the request.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) job: Job,
@@ -32,7 +37,7 @@ pub(crate) struct Refused {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// There was no place in the queue all the time.
+    /// The queue had no free place during the whole timeout.
     QueueFull,
     ShuttingDown,
 }
@@ -59,7 +64,7 @@ struct Answer {
     took: Duration,
 }
 
-/// What came out so far.
+/// The results so far.
 #[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub(crate) done: u64,
@@ -99,13 +104,13 @@ pub(crate) struct Service {
     results: Receiver<Answer>,
     tally: Arc<Mutex<Tally>>,
     pool: Arc<WaitGroup>,
-    /// Ends when the tally is complete.
+    /// Done when the tally is complete.
     collector: WaitGroup,
     cancel: Cancel,
 }
 
 impl Service {
-    /// A pool of `workers` with a queue twice as long.
+    /// Starts a pool of `workers` goroutines, with a queue for twice as many jobs.
     pub(crate) fn start(workers: usize, tools: &Arc<Tools>) -> io::Result<Service> {
         let (ctx, cancel) = Context::background().with_cancel();
         let (queue, jobs) = chan::bounded::<Submitted>(2 * workers);
@@ -120,7 +125,7 @@ impl Service {
                     let outcome = tools.run(&ctx, job);
                     let answer = Answer { kind: job.kind, outcome, took: since.elapsed() };
                     if answers.send(answer).is_err() {
-                        break; // nobody wants to know any more
+                        break; // the collector has ended
                     }
                 }
             })?;
@@ -134,7 +139,7 @@ impl Service {
         Ok(Service { queue, results, tally, pool, collector, cancel })
     }
 
-    /// Puts a job into the queue, and waits for a place in it no longer than `timeout`.
+    /// Puts a job into the queue. Waits at most `timeout` for a free place.
     pub(crate) fn submit(&self, job: Job, timeout: Duration) -> Result<(), Refused> {
         let refused = match self.queue.send_timeout(Submitted { job, since: Instant::now() }, timeout) {
             Ok(()) => return Ok(()),
@@ -144,22 +149,23 @@ impl Service {
         Err(refused)
     }
 
-    /// What came out so far.
+    /// The results so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally.lock().clone()
     }
 
-    /// How many jobs came out so far.
+    /// The number of jobs done so far.
     pub(crate) fn done(&self) -> u64 {
         self.tally.lock().done
     }
 
-    /// How many jobs wait in the queue, how many fit in, and how many answers wait for the collector.
+    /// The number of jobs in the queue, the capacity of the queue, and the number of answers that wait for
+    /// the collector.
     pub(crate) fn queues(&self) -> (usize, usize, usize) {
         (self.queue.len(), self.queue.capacity().unwrap_or(0), self.results.len())
     }
 
-    /// Takes no more jobs, waits for those it has, at most for `grace`, and ends the rest.
+    /// Accepts no more jobs, waits at most `grace` for those that were accepted, and cancels the rest.
     pub(crate) fn shut_down(&self, grace: Duration) -> Shutdown {
         let begin = Instant::now();
         let queued = self.queue.len();
@@ -169,7 +175,7 @@ impl Service {
             self.pool.wait();
         }
         let took = begin.elapsed();
-        // The workers were the only senders of results: the collector ends when it has all.
+        // Only the pool sends answers, so the collector ends when it has received all of them.
         self.collector.wait();
         let last = self.tally.lock().last;
         let drained = last.map_or(Duration::ZERO, |last| last.saturating_duration_since(begin));
@@ -181,7 +187,7 @@ fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// Counts down when dropped, also by a panic.
+/// Counts the group down when it is dropped, also during a panic.
 struct Done(Arc<WaitGroup>);
 
 impl Done {
@@ -208,7 +214,7 @@ mod tests {
         gort::run(|| {
             let service = Service::start(1, &Arc::new(Tools::new(1).unwrap())).unwrap();
             let mut accepted = 0;
-            // One worker, stuck, and two places: the third or fourth finds no place.
+            // One goroutine, which is stuck, and two places in the queue: the third or fourth job is refused.
             let refused = loop {
                 match service.submit(STUCK, Duration::from_millis(1)) {
                     Ok(()) => accepted += 1,

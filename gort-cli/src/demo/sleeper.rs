@@ -1,4 +1,5 @@
-//! A goroutine that sleeps for a millisecond again and again, and how late it wakes: what others do to it.
+//! A goroutine that repeatedly sleeps for a millisecond and measures how late it wakes: how other load
+//! affects it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,11 +11,13 @@ use super::spread::{Durations, Spread};
 
 const NAP: Duration = Duration::from_millis(1);
 
-/// Who wakes so many times while others compute or block, within [`PATIENCE`], keeps waking.
+/// A sleeper that wakes this many times within [`PATIENCE`], while others compute or block, is considered to
+/// keep waking.
 pub(crate) const OFTEN: u64 = 3;
+/// How long the sleeper tries to wake [`OFTEN`] times.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The worst so far, for the live view.
+/// The worst lateness so far, in nanoseconds, for the live view.
 #[derive(Clone, Default)]
 pub(crate) struct Worst(Arc<AtomicU64>);
 
@@ -24,8 +27,8 @@ impl Worst {
     }
 }
 
-/// Naps until `time` is over, or for longer if it woke less than [`OFTEN`] so far: other processes may have the cores. Or until
-/// the context ends. The lateness of each nap.
+/// Naps until `time` is over or the context ends, and returns how late each nap ended. Continues for up to
+/// [`PATIENCE`] if it has woken less than [`OFTEN`] times: other processes may occupy the cores.
 pub(crate) fn nap_for(ctx: &Context, time: Duration, worst: &Worst) -> Option<Spread> {
     let mut late = Durations::default();
     let start = Instant::now();

@@ -1,10 +1,10 @@
-//! Many durations in little memory: their count, quantiles and maximum.
+//! A histogram of durations: keeps the count, quantiles and maximum of many durations in little memory.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Buckets for each power of two: a quantile is at most 1/16 too low.
+/// The number of buckets for each power of two. With 16, a quantile is at most 1/16 too low.
 const SUBS: usize = 16;
 const SUB_BITS: u32 = 4;
 const BUCKETS: usize = (64 - SUB_BITS as usize) * SUBS + SUBS;
@@ -28,7 +28,7 @@ impl Durations {
         self.max = self.max.max(duration);
     }
 
-    /// The figures so far; none if nothing was counted.
+    /// The figures so far; `None` if nothing was counted.
     pub(crate) fn spread(&self) -> Option<Spread> {
         let count: u64 = self.counts.iter().sum();
         let quantile = |q: f64| {
@@ -68,7 +68,7 @@ fn lower_bound(bucket: usize) -> u64 {
     ((SUBS + bucket % SUBS) as u64) << (bucket / SUBS - 1)
 }
 
-/// What is told of many durations.
+/// The figures that describe many durations.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Spread {
     pub(crate) count: u64,

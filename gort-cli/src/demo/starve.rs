@@ -1,5 +1,5 @@
-//! The third part: loads that starve others on most runtimes. A goroutine that sleeps for 1 ms at a time tells how late it wakes
-//! meanwhile; without preemption it would not wake at all before the load ends.
+//! The third part: loads that starve other goroutines on most runtimes. A goroutine that sleeps for 1 ms at a
+//! time measures how late it wakes beside them. Without preemption it would not wake before the load ends.
 
 use std::io;
 use std::sync::Arc;
@@ -55,9 +55,10 @@ pub(crate) fn hogs(ctx: &Context, time: Duration, board: &Board) -> Hogs {
     }
 }
 
+/// The duration of one blocking call.
 const CALL: Duration = Duration::from_millis(10);
 
-/// Goroutines that block their threads with a plain `std::thread::sleep`, which gort has not been told of.
+/// Goroutines that block their threads with a plain `std::thread::sleep`, without telling gort.
 pub(crate) fn blocking(ctx: &Context, time: Duration, board: &Board) -> Blocking {
     let callers = (32 * max_procs()).min(256);
     let stop = Arc::new(AtomicBool::new(false));
@@ -104,7 +105,7 @@ pub(crate) fn blocking(ctx: &Context, time: Duration, board: &Board) -> Blocking
     }
 }
 
-/// What a parked goroutine takes at most, for a first guess.
+/// An upper estimate of the memory of a parked goroutine, in bytes, to decide how many are affordable.
 const BYTES_EACH: usize = 8 << 10;
 
 /// Very many goroutines that wait for the same thing.
@@ -137,7 +138,8 @@ pub(crate) fn crowd(ctx: &Context, asked: usize, time: Duration, board: &Board) 
             }
         }
     }
-    // Each adds itself just before it waits; all have a stack and have run by then.
+    // Each goroutine counts itself just before it waits. After this loop all of them have run and have a
+    // stack.
     while parked.load(Relaxed) < count {
         gort::yield_now();
     }
@@ -166,7 +168,7 @@ pub(crate) fn crowd(ctx: &Context, asked: usize, time: Duration, board: &Board) 
     }
 }
 
-/// One more goroutine, which waits until the gate's sender is gone.
+/// Starts one more goroutine, which waits until the gate's sender is dropped.
 fn join_crowd(
     group: &Arc<WaitGroup>,
     gate: &chan::Receiver<()>,
@@ -187,7 +189,7 @@ fn join_crowd(
     spawned.map(drop)
 }
 
-/// How many of `asked` goroutines fit into half of the memory that is free, and why not all.
+/// How many of the `asked` goroutines fit into half of the free memory, and the reason if not all of them do.
 fn afford(asked: usize) -> (usize, Option<String>) {
     let free = available().unwrap_or(usize::MAX);
     let most = free / 2 / BYTES_EACH;
@@ -197,7 +199,7 @@ fn afford(asked: usize) -> (usize, Option<String>) {
     (most.max(1), Some(format!("{} MB of memory are free", free >> 20)))
 }
 
-/// Memory that is free on this machine and in this control group.
+/// The memory, in bytes, that is available on this machine and in this control group.
 fn available() -> Option<usize> {
     let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<usize>().ok();
     let group = number("/sys/fs/cgroup/memory.max")
@@ -211,7 +213,7 @@ fn machine_available() -> Option<usize> {
     Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
 }
 
-/// Bytes of memory that the process uses, page tables included.
+/// The memory, in bytes, that the process uses, including page tables.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kilobytes = |name: &str| {

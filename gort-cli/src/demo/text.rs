@@ -1,6 +1,6 @@
-//! Numbers as one reads them.
+//! Formats numbers for people.
 
-/// `12,345`.
+/// A number with separators, as in `12,345`.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -35,7 +35,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.0}%", share * 100.0)
 }
 
-/// Several shares: each, if there are few; else the lowest, the mean and the highest.
+/// Several shares: each of them if there are few; otherwise the lowest, the highest and the mean.
 pub(crate) fn shares(shares: &[f64]) -> String {
     if shares.is_empty() {
         return "unknown".to_string();

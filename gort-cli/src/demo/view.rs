@@ -1,7 +1,8 @@
-//! Shows what the monitor sees: on a terminal a picture that is drawn over again, elsewhere a line now and then.
+//! Shows the monitor's samples: on a terminal as a picture that it redraws in place, elsewhere as a line now
+//! and then.
 //!
-//! The picture is at most 100 columns wide and is cut to the terminal's size, so that its lines never wrap and it can always be found
-//! again: the cursor goes up by as many lines as were drawn.
+//! The picture is at most 100 columns wide and is clipped to the terminal's size. So its lines never wrap,
+//! and the view finds its beginning by moving the cursor up by the number of lines that it has drawn.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -16,13 +17,14 @@ use crate::term::{self, Style};
 
 const WIDEST: usize = 100;
 
-/// Without a terminal: a line each so often, besides those for begin and end.
+/// Without a terminal: the time between two lines, besides those for the beginning and the end of a part.
 const PLAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// So many processors get a bar each; more of them share lines of small ones.
+/// Up to this many processors get a line with a bar each; more processors share lines of small bars.
 const MOST_BARS: usize = 8;
 
-/// Standard output, or standard error if the output is for a machine.
+/// Where the view is shown: standard output, or standard error if standard output is for a program
+/// (`--json`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stream {
     Out,
@@ -31,7 +33,8 @@ pub(crate) enum Stream {
 
 impl Stream {
     pub(crate) fn write(self, text: &str) {
-        // Nothing depends on what is shown; a reader that left is not a reason to end.
+        // Errors are ignored: nothing depends on the view, and the demo continues if the reader has gone
+        // away.
         let _ = match self {
             Stream::Out => io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()),
             Stream::Err => io::stderr().write_all(text.as_bytes()),
@@ -66,7 +69,7 @@ impl Stream {
         }
     }
 
-    /// How wide a text may be.
+    /// The maximum width of a text, in columns.
     pub(crate) fn columns(self) -> usize {
         self.size().map_or(WIDEST, |(columns, _)| columns.clamp(40, WIDEST))
     }
@@ -96,11 +99,11 @@ impl View {
         }
     }
 
-    /// Makes room for the report.
+    /// Makes room for the report: the drop of a live view erases the picture.
     pub(crate) fn finish(self) {}
 }
 
-/// A picture on a terminal, without a cursor in it. Dropped, it is erased and the cursor is back.
+/// A picture on a terminal whose cursor is hidden. The drop erases the picture and shows the cursor.
 pub(crate) struct Live {
     stream: Stream,
     style: Style,
@@ -118,7 +121,7 @@ impl Live {
         let (columns, rows) = self.stream.size().unwrap_or((80, 24));
         let width = columns.min(WIDEST);
         let mut lines = picture(frame, width, self.style);
-        // The last row stays free: a line break in it would scroll.
+        // The last row stays free: a line break there would scroll the terminal.
         lines.truncate(rows.saturating_sub(1).max(1));
         let mut out = self.go_up();
         for line in &lines {
@@ -146,7 +149,7 @@ fn picture(frame: &Frame, width: usize, style: Style) -> Vec<String> {
         format!(
             "{}  {}",
             style.bold("gort demo"),
-            style.dim(&format!("{:.1} s, Ctrl-C ends it in order", frame.elapsed.as_secs_f64()))
+            style.dim(&format!("{:.1} s, Ctrl-C ends it gracefully", frame.elapsed.as_secs_f64()))
         ),
         String::new(),
     ];
@@ -254,7 +257,7 @@ fn counter_lines(frame: &Frame, style: Style) -> Vec<String> {
     ]
 }
 
-/// How long goroutines that could run waited for a processor.
+/// How long runnable goroutines have waited for a processor.
 fn latency(frame: &Frame) -> String {
     let text = |d: Duration| micros(d.as_nanos() as f64 / 1000.0);
     match frame.latency {
@@ -263,7 +266,7 @@ fn latency(frame: &Frame) -> String {
     }
 }
 
-/// A line when a part begins and ends, and one each second.
+/// Prints a line when a part begins, when it ends, and once a second in between.
 pub(crate) struct Plain {
     stream: Stream,
     told: Vec<(Part, bool)>,

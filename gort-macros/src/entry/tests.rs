@@ -2,7 +2,7 @@ use quote::quote;
 
 use super::*;
 
-/// Compares token by token, whatever the spacing.
+/// Compares token by token and ignores the spacing.
 #[track_caller]
 fn check(expanded: TokenStream, expected: TokenStream) {
     let compact = |tokens: TokenStream| tokens.to_string().replace(' ', "");
@@ -105,7 +105,7 @@ fn attributes_docs_and_visibility_stay_outside() {
 
 #[test]
 fn bodies_are_passed_on_unparsed() {
-    // No Rust that syn knows, but the tokens are balanced.
+    // syn cannot parse this body, but its tokens are balanced.
     let body = quote!({ let x <- 1 until ?? ; @ });
     let expanded = test(quote!(), quote!(fn odd() #body)).to_string();
     assert!(expanded.contains(&body.to_string()), "{expanded}");

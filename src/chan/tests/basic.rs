@@ -1,3 +1,5 @@
+//! Tests of sends, receives, timeouts and closes, for every kind of channel.
+
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,7 +57,7 @@ fn a_bounded_channel_is_full_at_its_capacity_and_wraps_around() {
             }
             assert!(s.is_empty() && r.is_empty());
             assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
-            // Shift, so that the next round starts elsewhere.
+            // Shift by one, so that the next round starts at another slot.
             s.send(0).unwrap();
             r.recv().unwrap();
         }
@@ -201,7 +203,7 @@ fn huge_capacities_do_not_allocate_and_are_exact() {
     assert!(!s.is_full());
     assert_eq!(r.recv(), Ok([1; 64]));
 
-    // Just beyond what a ring is used for.
+    // Just above the size limit of rings.
     let (s, _r) = bounded::<u8>(crate::chan::MAX_RING_BYTES / size_of::<[usize; 2]>() + 1);
     s.send(1).unwrap();
     assert!(!s.is_full());
@@ -221,7 +223,7 @@ fn huge_capacities_do_not_allocate_and_are_exact() {
     assert!(r.try_iter().eq([2, 4]));
 }
 
-/// The memory for many messages is never on the stack, which a goroutine has little of.
+/// Blocks of messages are never built on the stack: a goroutine's stack is too small for that.
 #[test]
 fn large_messages_need_no_large_stack() {
     crate::run(|| {
@@ -245,7 +247,8 @@ fn huge_timeouts_mean_for_ever() {
     }
     assert!(after(Duration::MAX).same_channel(&never()));
     assert!(tick(Duration::MAX).same_channel(&never()));
-    // The second tick of such a period lies beyond all time, and taking the first must not panic.
+    // The second tick of this period lies beyond what can be represented, and taking the first must not
+    // panic.
     let century = tick(Duration::from_secs(3_200_000_000));
     assert_eq!(century.try_recv(), Err(TryRecvError::Empty));
 }

@@ -1,3 +1,5 @@
+//! Tests that every message is dropped exactly once, even if a drop panics.
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,7 +54,7 @@ fn a_message_whose_drop_panics_takes_no_other_with_it() {
         }
         assert!(catch_unwind(AssertUnwindSafe(|| drop(r))).is_err());
         assert_eq!(drops.load(Ordering::SeqCst), 5);
-        // The rest goes with the channel.
+        // The other messages are dropped with the channel.
         drop(s);
         assert_eq!(drops.load(Ordering::SeqCst), 10);
     }

@@ -1,4 +1,4 @@
-//! Behaviour of channels that crossbeam's own tests (see `conformance/`) do not look at.
+//! Tests of channel behaviour that crossbeam's own tests (see `conformance/`) do not cover.
 
 mod basic;
 mod crowd;
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Receiver, Sender, bounded, limited_list, unbounded};
 
-/// One channel of every kind that buffers or hands over: capacity zero, rings, a list with a limit, a list.
+/// One channel of every kind except timers: capacity zero, rings, lists with a limit, an unbounded list.
 fn every_kind<T>() -> Vec<(Sender<T>, Receiver<T>)> {
     vec![bounded(0), bounded(1), bounded(3), bounded(64), limited_list(3), bounded(usize::MAX), unbounded()]
 }
 
-/// Waits until `condition` holds; the test's own timeout is the harness's.
+/// Waits until `condition` holds. It has no limit of its own: the test harness has one.
 fn until(condition: impl Fn() -> bool) {
     while !condition() {
         std::thread::yield_now();
     }
 }
 
-/// A message that counts its drops, and may panic in one.
+/// A message that counts its drops. Its drop may panic.
 struct Counted {
     drops: Arc<AtomicUsize>,
     panics: bool,

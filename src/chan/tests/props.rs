@@ -1,4 +1,4 @@
-//! Channels against a model: a queue with a limit.
+//! Property tests: channels behave like a model, a queue with a limit.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ enum Step {
     TrySend,
     TryRecv,
     SelectRecv,
-    /// Chooses a send, to be completed or abandoned later.
+    /// Chooses a send. A later step completes or abandons it.
     Choose,
     Complete,
     Abandon,
@@ -103,7 +103,8 @@ fn check(s: &Sender<Box<usize>>, r: &Receiver<Box<usize>>, limit: usize, steps: 
             }
             Step::Abandon => {
                 if let Some(oper) = chosen.pop() {
-                    // A panic of its own would only fill the log: let it go during another's.
+                    // Dropping the operation normally would panic and fill the log. So drop it during another
+                    // unwinding, where it does not panic.
                     let unwinding = std::panic::AssertUnwindSafe(|| {
                         let _oper = oper;
                         std::panic::resume_unwind(Box::new(()));

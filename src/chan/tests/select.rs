@@ -1,3 +1,5 @@
+//! Tests of the type `Select`.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -46,7 +48,7 @@ fn sends_wait_too() {
             let receiver = scope.spawn(|| {
                 until(|| channels.iter().all(|(s, _)| s.waiting_senders() == 1));
                 let (_, r) = &channels[target];
-                // Take what was buffered, then what the select brings.
+                // Take the buffered messages, then the one that the select sends.
                 let buffered = r.len();
                 (0..=buffered).map(|_| r.recv().unwrap()).collect::<Vec<_>>()
             });
@@ -67,7 +69,7 @@ fn one_channel_can_be_in_several_cases() {
         let (recv1, recv2) = (sel.recv(&r), sel.recv(&r));
         let (send1, send2) = (sel.send(&s), sel.send(&s));
         if rendezvous {
-            // A select does not meet itself.
+            // A select must not meet itself.
             assert!(sel.try_select().is_err());
             assert!(sel.select_timeout(Duration::from_millis(2)).is_err());
             assert_eq!((s.waiting_senders(), s.waiting_receivers()), (0, 0));
@@ -94,7 +96,7 @@ fn ready_cases_are_chosen_equally_often() {
     (0..30_000).for_each(|i| s.send(i).unwrap());
     let (_s, empty) = unbounded();
     let mut sel = Select::new();
-    // Ready ones among such that are not: a select that walked from a random start would favour some.
+    // Some cases are ready, others are not: a select that walked from a random start would favour some.
     for r in [&r, &empty, &empty, &r, &r, &empty] {
         sel.recv(r);
     }
@@ -199,7 +201,7 @@ fn huge_timeouts_and_timers_work_together() {
     assert_eq!(seen[0], 1);
 }
 
-/// Everybody selects over everything, some with timeouts: messages are neither lost nor doubled.
+/// All threads select over all channels, some with timeouts: messages are neither lost nor duplicated.
 #[test]
 fn mixed_selects_conserve_messages() {
     const SENDERS: usize = 3;
@@ -221,7 +223,7 @@ fn mixed_selects_conserve_messages() {
                 channels.iter().for_each(|(s, _)| _ = sel.send(s));
                 for i in 0..EACH {
                     if sender == 0 && i % 3 == 0 {
-                        // Sends and receives at once.
+                        // Sends and receives in one select.
                         let mut both = sel.clone();
                         let receives: Vec<_> = channels.iter().map(|(_, r)| both.recv(r)).collect();
                         loop {

@@ -1,4 +1,4 @@
-//! Sends of selects: chosen first, completed later, or never.
+//! Tests of the sends of selects, which have two steps: a send is chosen first, and completed later or never.
 
 #![allow(clippy::diverging_sub_expression, reason = "what is tested is that a message may panic")]
 
@@ -33,7 +33,7 @@ fn a_chosen_send_keeps_its_place() {
     s.send(1).unwrap();
     assert_eq!(s.try_send(2), Err(TrySendError::Full(2)));
     assert!(Select::new_biased().try_ready().is_err());
-    // What is there can be received, and the place is still kept.
+    // The buffered message can be received, and the place stays reserved.
     assert_eq!(r.recv(), Ok(1));
     assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
     s.send(3).unwrap();
@@ -58,18 +58,18 @@ fn with_all_places_kept_messages_go_hand_to_hand() {
     let (s, r) = bounded(1);
     let oper = choose(&s);
     thread::scope(|scope| {
-        // A sender waits, and a receiver that comes takes its message directly.
+        // A sender waits: a receiver that comes takes its message directly.
         let sender = scope.spawn(|| s.send(1));
         until(|| s.waiting_senders() == 1);
         assert!(r.is_empty());
         assert_eq!(r.try_recv(), Ok(1));
         assert_eq!(sender.join().unwrap(), Ok(()));
-        // A receiver waits, and a sender that comes gives its message directly.
+        // A receiver waits: a sender that comes gives it its message directly.
         let receiver = scope.spawn(|| r.recv());
         until(|| s.waiting_receivers() == 1);
         assert_eq!(s.try_send(2), Ok(()));
         assert_eq!(receiver.join().unwrap(), Ok(2));
-        // A receiver gets the chosen send's message directly; its place is free then.
+        // A waiting receiver gets the chosen send's message directly. Then the reserved place is free.
         let receiver = scope.spawn(|| r.recv());
         until(|| s.waiting_receivers() == 1);
         oper.send(&s, 3).unwrap();
@@ -128,13 +128,13 @@ fn an_abandoned_meeting_lets_the_receiver_wait_on() {
         s.send(1).unwrap();
         assert_eq!(receiver.join().unwrap(), Ok(1));
 
-        // The select waited, the receiver found it.
+        // The select waits, and the receiver finds it.
         let select = scope.spawn(|| abandon(choose(&s)));
         until(|| s.waiting_senders() == 1);
         assert_eq!(r.try_recv(), Err(TryRecvError::Empty));
         select.join().unwrap();
 
-        // Both are selects.
+        // Both sides are selects.
         let receiver = scope.spawn(|| {
             let mut sel = Select::new();
             sel.recv(&r);
@@ -161,7 +161,7 @@ fn a_receiver_that_was_met_waits_for_the_message_beyond_its_deadline() {
             }
         });
         let oper = choose(&s);
-        // It is met: no longer queued, and not gone.
+        // The receiver was met: it is no longer queued, but has not returned.
         thread::sleep(Duration::from_millis(5));
         assert_eq!(s.waiting_receivers(), 0);
         assert!(!receiver.is_finished());
@@ -189,7 +189,7 @@ fn a_close_between_choice_and_message_is_an_error() {
     drop(r);
     assert_eq!(oper.send(&s, ()), Err(SendError(())));
 
-    // Who has met is not parted.
+    // A close does not separate a send and a receive that have met.
     let (s, r) = bounded(0);
     thread::scope(|scope| {
         let receiver = scope.spawn(|| r.recv());

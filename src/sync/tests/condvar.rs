@@ -1,4 +1,4 @@
-//! The condition variable from inside.
+//! Tests of the condition variable's internals: where the waiters are queued after a notification.
 
 use std::thread;
 use std::time::Duration;
@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::eventually;
 use crate::sync::{Condvar, Mutex};
 
-/// How many wait for the mutex.
+/// The number of waiters in the queue of the mutex.
 fn queued_at<T>(mutex: &Mutex<T>) -> usize {
-    // SAFETY: nothing is locked or unlocked by it.
+    // SAFETY: we neither lock nor unlock the mutex through this reference.
     unsafe { mutex.raw() }.queue.lock().len()
 }
 

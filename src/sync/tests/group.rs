@@ -1,5 +1,5 @@
-//! Group, with members run by plain threads. By behaviour from golang.org/x/sync/errgroup: TestZeroGroup,
-//! TestTryGo, TestGoLimit, TestPanic.
+//! Tests of `Group` whose members run on plain threads. They check the same behaviour as these tests of
+//! golang.org/x/sync/errgroup: TestZeroGroup, TestTryGo, TestGoLimit, TestPanic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Who holds a lock.
+//! Tests of holders' marks: the page in a mark lies in the stack of the holder.
 
 use crate::sync::holder::{Holder, SOMEBODY, StackPage};
 
@@ -29,5 +29,5 @@ fn the_nearest_page_of_that_number() {
     assert_eq!(page.near(0x7ffe_1234_5678), 0x7fff_0000_3000);
     assert_eq!(page_at(0x0800_0000_1000).near(0x07ff_ffff_f000), 0x0800_0000_1000, "beyond 8 TiB");
     assert_eq!(page_at(0x07ff_ffff_f000).near(0x0800_0000_1000), 0x07ff_ffff_f000);
-    assert_eq!(StackPage::of_mark(SOMEBODY), None, "who does not run yet is nowhere");
+    assert_eq!(StackPage::of_mark(SOMEBODY), None, "a holder that does not run yet has no page");
 }

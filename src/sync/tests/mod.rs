@@ -1,5 +1,5 @@
-//! What only an inside view can test: who is queued, which bits are left. The behaviour that users see is
-//! tested in `tests/sync/`.
+//! Tests that need access to the internals: which waiters are queued, which bits are left. `tests/sync/`
+//! tests the behaviour that users see.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ mod singleflight;
 mod wait_group;
 mod waitq;
 
-/// Waits until the condition holds.
+/// Waits until the condition holds. Panics after a minute.
 #[track_caller]
 fn eventually(mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! The mutex from inside: fairness, hand-over, and what a waiter that gave up leaves behind.
+//! Tests of the mutex's internals: fairness, hand-over, and the state after a waiter has given up.
 
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use lock_api::{RawMutex as _, RawMutexTimed as _};
 use super::eventually;
 use crate::sync::raw_mutex::{CONTENDED, RawMutex, STARVING};
 
-/// Whether it is held, and the flags but for that of a mutex that somebody has waited for.
+/// Whether the mutex is held, and its flags without CONTENDED.
 fn state(raw: &RawMutex) -> (bool, u32) {
     (raw.is_locked(), raw.flags.load(Ordering::Relaxed) & !CONTENDED)
 }
@@ -102,7 +102,7 @@ fn a_starving_mutex_is_handed_over_and_cannot_be_overtaken() {
         eventually(|| queued(&raw) == 1);
         raw.flags.fetch_or(STARVING, Ordering::Relaxed);
         raw.release();
-        // Not a race: the unlock itself has made the waiter the holder.
+        // This cannot race: the unlock itself has made the waiter the holder.
         assert_eq!(state(&raw), HELD);
         assert!(!raw.try_lock());
         assert!(!raw.try_lock_for(Duration::from_micros(100)));
@@ -121,7 +121,8 @@ fn a_mutex_that_starves_when_it_is_free_goes_to_the_queue() {
             raw.release();
         });
         eventually(|| queued(&raw) == 1);
-        // As if the waiter had lost its patience after an unlock has looked, and before it freed the lock.
+        // The state if the waiter turns the starving mode on after an unlock has looked at the flags and
+        // before that unlock frees the lock.
         raw.owner.store(0, Ordering::Relaxed);
         raw.flags.fetch_or(STARVING, Ordering::Relaxed);
         assert!(raw.try_lock());
@@ -181,16 +182,16 @@ fn the_holder_is_known_while_there_is_one() {
     let object = &raw const raw as usize;
     let here = 0u8;
     let here = &raw const here as usize;
-    // SAFETY: the address of a live mutex, here and below.
+    // SAFETY: `object` is the address of a live mutex.
     assert!(unsafe { RawMutex::holder_of(object) }.is_none());
     raw.lock();
-    // SAFETY: as above.
+    // SAFETY: `object` is the address of a live mutex.
     let page = unsafe { RawMutex::holder_of(object) }.expect("it is held");
     assert!(page.near(here).abs_diff(here) < 0x4000);
     thread::scope(|s| {
         s.spawn(|| {
             raw.lock();
-            // SAFETY: as above.
+            // SAFETY: `object` is the address of a live mutex.
             let page = unsafe { RawMutex::holder_of(object) }.expect("it is held");
             assert!(page.near(here).abs_diff(here) > 0x4000, "the woken waiter is the holder now");
             raw.release();

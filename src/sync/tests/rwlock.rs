@@ -1,4 +1,5 @@
-//! The reader-writer lock from inside: who goes next, and what a waiter that gave up leaves behind.
+//! Tests of the reader-writer lock's internals: which waiter is next, and the state after a waiter has given
+//! up.
 
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,13 +17,13 @@ fn state(raw: &RawRwLock) -> u64 {
     raw.state.load(Ordering::Relaxed)
 }
 
-/// Queued readers, upgraders, writers.
+/// The numbers of queued readers, upgraders and writers.
 fn queued(raw: &RawRwLock) -> (usize, usize, usize) {
     let queues = raw.queues.lock();
     (queues.readers.len(), queues.upgraders.len(), queues.writers.len())
 }
 
-/// As a waiter does whose patience is over.
+/// Turns the starving mode on, as a waiter does that has waited for too long.
 fn starve(raw: &RawRwLock) {
     raw.state.fetch_or(STARVING, Ordering::Relaxed);
 }
@@ -72,7 +73,7 @@ fn when_a_writer_leaves_a_starving_lock_all_readers_enter_before_the_next_writer
         }
         starve(&raw);
         raw.release_exclusive();
-        // Not a race: the unlock itself has let them in.
+        // This cannot race: the unlock itself has let them in.
         assert_eq!(state(&raw) / READER, 3);
         assert_eq!(queued(&raw), (0, 0, 1));
         assert!(!raw.try_lock_shared(), "newcomers wait behind the writer");
@@ -116,7 +117,7 @@ fn until_it_starves_whoever_runs_may_overtake_those_that_are_parked() {
         reader.join().unwrap();
         let writer = s.spawn(|| raw.lock_exclusive());
         eventually(|| queued(&raw) == (0, 0, 1));
-        // Unless a millisecond has passed, which it may on a slow machine.
+        // A new reader may overtake the writer, unless a millisecond has passed, as it may on a slow machine.
         if raw.try_lock_shared() {
             raw.release_shared();
         }
@@ -244,7 +245,7 @@ fn a_fair_unlock_hands_over_to_the_next_writer() {
             raw.release_exclusive();
         });
         eventually(|| queued(&raw) == (0, 0, 1));
-        // SAFETY: held above.
+        // SAFETY: we locked it above.
         unsafe { raw.unlock_exclusive_fair() };
         assert_eq!(state(&raw), WRITER);
         leave.store(true, Ordering::Relaxed);
@@ -281,7 +282,7 @@ fn a_hog_that_relocks_at_once_loses_to_a_starving_writer() {
 #[test]
 fn the_holders_are_known() {
     let raw = RawRwLock::INIT;
-    // SAFETY: the address of a live lock.
+    // SAFETY: the argument is the address of a live lock.
     let holders = || unsafe { RawRwLock::holders_of(&raw const raw as usize) };
     assert_eq!(holders(), Holders::Nobody);
     raw.lock_shared();

@@ -1,4 +1,4 @@
-//! The semaphore from inside: hand-over, order, and what a waiter that gave up leaves behind.
+//! Tests of the semaphore's internals: hand-over, order, and the state after a waiter has given up.
 
 use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn released_permits_are_handed_to_the_waiter_and_cannot_be_snatched() {
         });
         eventually(|| queued(&semaphore) == 1);
         drop(held);
-        // Not a race: the release itself has given the permit to the waiter.
+        // This cannot race: the release itself has given the permit to the waiter.
         assert_eq!(semaphore.available_permits(), 0);
         assert_eq!(queued(&semaphore), 0);
         assert!(semaphore.try_acquire(1).is_none());
@@ -40,7 +40,7 @@ fn requests_are_served_in_their_order_whatever_their_size() {
     let order = StdMutex::new(Vec::new());
     let held = semaphore.acquire(4).unwrap();
     thread::scope(|s| {
-        // Each needs what the one before it has, so the order is theirs alone.
+        // Each request needs permits that the one before it holds, so they cannot finish in another order.
         for (n, weight) in [3, 2, 4, 1, 4].into_iter().enumerate() {
             let (semaphore, order) = (&semaphore, &order);
             s.spawn(move || {

@@ -1,4 +1,4 @@
-//! Shared flights, from inside: with sight of who has joined.
+//! Tests of shared flights that need to know how many callers have joined.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! The wait group from inside.
+//! Tests of the wait group's internals: its word and its queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ fn an_add_to_zero_while_waiters_are_being_woken_is_refused() {
     thread::scope(|s| {
         let waiter = s.spawn(|| group.wait());
         eventually(|| group.raw().queue.lock().len() == 1);
-        // As the last `done` leaves it before it has woken anybody.
+        // The word that the last `done` leaves before it has woken any waiter.
         let queued = state(&group) & 1;
         assert_eq!(queued, 1);
         group.raw().state.store(queued, Ordering::Relaxed);

@@ -2,8 +2,9 @@
 
 use std::ptr;
 
-use crate::sched::reason::WaitReason;
-use crate::sched::waiter::{TIMED_OUT, park};
+use crate::sched::park::park_ready::park;
+use crate::sched::park::wait::TIMED_OUT;
+use crate::sched::types::wait_reason::WaitReason;
 use crate::sync::waitq::{GRANTED, Node, Queue, RETRY};
 
 const GO: usize = GRANTED;
@@ -25,9 +26,9 @@ fn nodes_leave_in_the_order_they_came_and_the_front_can_be_jumped() {
     let mut queue = Queue::new();
     // SAFETY: the nodes outlive the queue's use of them.
     unsafe {
-        queue.push_back(&a);
-        queue.push_back(&b);
-        queue.push_front(&c);
+        queue.push_back(a.link());
+        queue.push_back(b.link());
+        queue.push_front(c.link());
     }
     assert_eq!(queue.len(), 3);
     assert_eq!(tags(&mut queue), [3, 1, 2]);
@@ -40,10 +41,12 @@ fn removal_works_at_every_place_and_only_once() {
         let mut queue = Queue::new();
         for node in &nodes {
             // SAFETY: the nodes outlive the queue's use of them.
-            unsafe { queue.push_back(node) };
+            unsafe { queue.push_back(node.link()) };
         }
-        assert!(queue.remove(&nodes[gone]));
-        assert!(!queue.remove(&nodes[gone]));
+        // SAFETY: the nodes are alive, and in no other queue.
+        assert!(unsafe { queue.remove(nodes[gone].link()) });
+        // SAFETY: the nodes are alive, and in no other queue.
+        assert!(!unsafe { queue.remove(nodes[gone].link()) });
         let left: Vec<usize> = (0..3).filter(|n| *n != gone).collect();
         assert_eq!(tags(&mut queue), left);
         assert!(queue.is_empty());
@@ -56,14 +59,15 @@ fn a_waiter_that_gave_up_is_passed_over() {
     let mut queue = Queue::new();
     // SAFETY: the nodes outlive the queue's use of them.
     unsafe {
-        queue.push_back(&a);
-        queue.push_back(&b);
+        queue.push_back(a.link());
+        queue.push_back(b.link());
     }
     assert!(a.wait.try_claim(TIMED_OUT));
     let claimed = queue.pop(GO).expect("the second one still waits");
-    assert!(ptr::eq(claimed.node, &b));
+    assert!(ptr::eq(claimed.node(), b.link()));
     assert!(queue.is_empty());
-    assert!(!queue.remove(&a), "the waker has unlinked it");
+    // SAFETY: the nodes are alive, and in no other queue.
+    assert!(!unsafe { queue.remove(a.link()) }, "the waker has unlinked it");
     claimed.ready();
     park(WaitReason::Mutex, 0);
 }
@@ -74,7 +78,7 @@ fn all_can_be_taken_at_once_except_those_that_gave_up() {
     let mut queue = Queue::new();
     for node in &nodes {
         // SAFETY: the nodes outlive the queue's use of them.
-        unsafe { queue.push_back(node) };
+        unsafe { queue.push_back(node.link()) };
     }
     assert!(nodes[0].wait.try_claim(TIMED_OUT));
     assert!(nodes[3].wait.try_claim(TIMED_OUT));

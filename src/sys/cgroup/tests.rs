@@ -4,7 +4,7 @@ use super::*;
 const V2_AT_ROOT: &str = "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 const V1_AT_ROOT: &str = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n";
 
-/// A machine with this membership, these mounts and these quota files.
+/// A fake machine with this membership, these mounts and these quota files.
 fn machine(membership: &str, mountinfo: &str, files: &[(&str, &str)]) -> FakeRoot {
     let root = FakeRoot::with(files);
     root.write("/proc/self/cgroup", membership);
@@ -12,7 +12,7 @@ fn machine(membership: &str, mountinfo: &str, files: &[(&str, &str)]) -> FakeRoo
     root
 }
 
-/// The groups that are found with what each says, as (directory, reading).
+/// The groups that are found, as (directory, reading).
 fn readings(root: &FakeRoot) -> Vec<(String, Reading)> {
     let strip = |group: &CpuGroup| format!("/{}", group.dir().strip_prefix(root.path()).unwrap().display());
     cpu_groups(root.path()).iter().map(|group| (strip(group), group.read())).collect()
@@ -82,7 +82,7 @@ fn hybrid_mounts_use_the_hierarchy_that_has_the_controller() {
     let limits: Vec<_> = readings(&root).into_iter().filter(|(_, reading)| *reading != Unlimited).collect();
     assert_eq!(limits, [(v1.to_string(), Limit(3.0))]);
 
-    // The same mounts with the controller in version 2: the line of version 1 has no "cpu" then.
+    // These mounts with the controller in version 2: the line of version 1 then has no "cpu".
     let mounts = "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n\
                   32 31 0:29 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
     let root = machine(
@@ -95,7 +95,7 @@ fn hybrid_mounts_use_the_hierarchy_that_has_the_controller() {
 
 #[test]
 fn a_mount_of_a_subtree_shows_the_groups_below_its_root() {
-    // A container of version 1 without a cgroup namespace: the path is the host's, the mount is the container's.
+    // A version 1 container without a cgroup namespace: the path is the host's, the mount is the container's.
     let root = machine(
         "4:cpu:/docker/abc/inner\n",
         "33 32 0:29 /docker/abc /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n",
@@ -153,7 +153,8 @@ fn a_group_outside_the_namespace_is_found_through_a_mount_that_reaches_it() {
 
 #[test]
 fn a_mount_root_above_the_namespace_counts_by_itself() {
-    // The names between /../.. and the namespace are hidden, but its quota holds for everything below.
+    // The names between /../.. and the namespace are hidden, but the quota of /../.. limits everything below
+    // it.
     let mounts = "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n\
                   26 20 0:22 /../.. /host rw - cgroup2 cgroup2 rw\n";
     let files = [("/sys/fs/cgroup/app/cpu.max", "400000 100000\n"), ("/host/cpu.max", "200000 100000\n")];
@@ -163,7 +164,7 @@ fn a_mount_root_above_the_namespace_counts_by_itself() {
 
 #[test]
 fn missing_levels_fall_back_to_what_is_there() {
-    // Some sandboxes show the host's path but mount only their own group, claiming it were the root.
+    // Some sandboxes show the host's path but mount only their own group, and claim that it is the root.
     let root =
         machine("0::/kubepods/pod1/c1\n", V2_AT_ROOT, &[("/sys/fs/cgroup/cpu.max", "250000 100000\n")]);
     check(&root, &[("/sys/fs/cgroup", Limit(2.5))]);
@@ -172,7 +173,8 @@ fn missing_levels_fall_back_to_what_is_there() {
 #[test]
 fn the_same_group_is_read_through_one_mount_only() {
     let mounts = format!(
-        "{V2_AT_ROOT}30 20 0:22 / /mnt/again rw - cgroup2 cgroup2 rw\n31 20 0:22 / /gone rw - cgroup2 none rw\n"
+        "{V2_AT_ROOT}30 20 0:22 / /mnt/again rw - cgroup2 cgroup2 rw\n\
+         31 20 0:22 / /gone rw - cgroup2 none rw\n"
     );
     let files =
         [("/sys/fs/cgroup/a/cpu.max", "100000 100000\n"), ("/mnt/again/a/cpu.max", "100000 100000\n")];
@@ -180,7 +182,7 @@ fn the_same_group_is_read_through_one_mount_only() {
         &machine("0::/a\n", &mounts, &files),
         &[("/sys/fs/cgroup/a", Limit(1.0)), ("/sys/fs/cgroup", Unlimited)],
     );
-    // The mount that comes first is hidden by something else: the second serves.
+    // Something else hides the first mount: the group is read through the second.
     check(
         &machine("0::/a\n", &mounts, &files[1..]),
         &[("/mnt/again/a", Limit(1.0)), ("/mnt/again", Unlimited)],
@@ -291,10 +293,10 @@ fn an_unreadable_quota_is_unknown_not_unlimited() {
     root.remove("/sys/fs/cgroup/cpu.max");
     root.create_dir("/sys/fs/cgroup/cpu.max");
     assert_eq!(group.read(), Reading::Unknown);
-    // The controller is switched off: the file is gone, the group is not.
+    // The controller is disabled: the file is gone, but the group still exists.
     root.remove("/sys/fs/cgroup/cpu.max");
     assert_eq!(group.read(), Unlimited);
-    // The whole tree is out of sight.
+    // The whole cgroup tree is gone.
     root.remove("/sys/fs/cgroup");
     assert_eq!(group.read(), Reading::Unknown);
 }

@@ -3,7 +3,7 @@ use super::*;
 
 const MOUNT: &str = "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
-/// A process in group /a/b/c of version 2. The quotas are those of /a, /a/b and /a/b/c.
+/// A process in the version 2 group /a/b/c, with the given quotas of /a, /a/b and /a/b/c.
 fn nested(quotas: [&str; 3]) -> FakeRoot {
     let root = FakeRoot::with(&[("/proc/self/cgroup", "0::/a/b/c\n"), ("/proc/self/mountinfo", MOUNT)]);
     for (dir, quota) in ["a", "a/b", "a/b/c"].iter().zip(quotas) {
@@ -46,7 +46,7 @@ fn the_tightest_level_sets_the_quota() {
         (["max 100000", "max 100000", "300000 100000"], 3.0, "a/b/c"),
         (["200000 100000", "max 100000", "max 100000"], 2.0, "a"),
         (["200000 100000", "150000 100000", "300000 100000"], 1.5, "a/b"),
-        // The period counts, not only the quota.
+        // The ratio counts, not the quota alone.
         (["50000 10000", "100000 100000", "max 100000"], 1.0, "a/b"),
         // Equal limits: the innermost is named.
         (["200000 100000", "200000 100000", "200000 100000"], 2.0, "a/b/c"),
@@ -78,7 +78,7 @@ fn a_changed_quota_is_reported_once() {
     assert_eq!(watch.update(8), Some(4));
     assert_eq!(watch.update(8), None);
 
-    // Another limit, but the same number of Ps.
+    // The limit changes, but the number of Ps stays the same.
     root.write("/sys/fs/cgroup/a/b/c/cpu.max", "390000 100000");
     assert_eq!(watch.update(8), None);
     assert_eq!(watch.limits().quota.unwrap().limit, 3.9);
@@ -106,7 +106,7 @@ fn a_changed_affinity_is_followed() {
     let mut watch = QuotaWatch::at(root.path(), 2);
     assert_eq!(watch.default_procs(), 2);
     assert_eq!(watch.update(3), Some(3));
-    // The quota limits now.
+    // Now the quota is the smaller limit.
     assert_eq!(watch.update(16), Some(4));
     assert_eq!(watch.update(32), None);
     assert_eq!(watch.limits().affinity, 32);
@@ -133,7 +133,7 @@ fn a_tree_out_of_sight_keeps_the_last_limits() {
     root.remove("/sys");
     assert_eq!(watch.update(8), None);
     assert_eq!(watch.default_procs(), 3);
-    // The affinity is still followed.
+    // The watch still follows the affinity.
     assert_eq!(watch.update(2), Some(2));
 }
 
@@ -173,7 +173,7 @@ fn the_affinity_follows_a_pinned_thread() {
     assert!(whole >= 1);
     let pinned = std::thread::spawn(|| {
         let mut watch = QuotaWatch::new();
-        // SAFETY: both calls only use `set`, which is a valid mask, for this thread.
+        // SAFETY: both calls use only `set`, which is a valid mask, and affect only this thread.
         unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
             let size = size_of::<libc::cpu_set_t>();
@@ -193,7 +193,7 @@ fn the_affinity_follows_a_pinned_thread() {
 #[test]
 fn this_machine_has_limits() {
     let limits = read();
-    // std counts the same mask, and rounds quotas down.
+    // std counts the CPUs of the same mask, but rounds quotas down.
     let std_count = std::thread::available_parallelism().unwrap().get();
     assert!(std_count <= limits.affinity, "{limits:?}");
     let procs = default_procs(&limits);

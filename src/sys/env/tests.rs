@@ -60,11 +60,11 @@ fn our_number_of_ps_wins_over_that_of_go() {
     let settings = with(&[("GOMAXPROCS", "2"), ("GORT_MAXPROCS", "3")]);
     assert_eq!(settings.max_procs, Some(3));
     no_warnings(&settings);
-    // What is overridden is not judged.
+    // An overridden value is not checked.
     let settings = with(&[("GOMAXPROCS", "junk"), ("GORT_MAXPROCS", "3")]);
     assert_eq!(settings.max_procs, Some(3));
     no_warnings(&settings);
-    // A bad one of ours counts as not given; so does an empty one.
+    // An invalid GORT_MAXPROCS counts as unset, and so does an empty one.
     let settings = with(&[("GOMAXPROCS", "2"), ("GORT_MAXPROCS", "junk")]);
     assert_eq!(settings.max_procs, Some(2));
     assert_eq!(settings.warnings.len(), 1);
@@ -72,7 +72,7 @@ fn our_number_of_ps_wins_over_that_of_go() {
     let settings = with(&[("GOMAXPROCS", "2"), ("GORT_MAXPROCS", "")]);
     assert_eq!(settings.max_procs, Some(2));
     no_warnings(&settings);
-    // Both bad: both are named.
+    // If both are invalid, there is a warning about each.
     let settings = with(&[("GOMAXPROCS", "0"), ("GORT_MAXPROCS", "junk")]);
     assert_eq!((settings.max_procs, settings.warnings.len()), (None, 2));
 }
@@ -124,7 +124,7 @@ fn our_options_win_over_those_of_go_key_by_key() {
     assert_eq!(settings.debug.schedtrace, None);
     assert!(settings.debug.scheddetail);
     no_warnings(&settings);
-    // A bad value of ours leaves that of Go.
+    // An invalid value in GORT_DEBUG leaves the value from GODEBUG in force.
     let settings = with(&[("GODEBUG", "schedtrace=1000"), ("GORT_DEBUG", "schedtrace=often")]);
     assert_eq!(settings.debug.schedtrace, Some(Duration::from_secs(1)));
     assert_eq!(settings.warnings.len(), 1);
@@ -138,8 +138,8 @@ fn unknown_options_are_only_ours_to_warn_about() {
 
     let settings = with(&[("GORT_DEBUG", "gctrace=1,scheddetail=1,schedTrace")]);
     assert!(settings.debug.scheddetail);
-    let options = "the options are schedtrace, scheddetail, asyncpreemptoff, containermaxprocs, updatemaxprocs, \
-         deadlock, sigquit";
+    let options = "the options are schedtrace, scheddetail, asyncpreemptoff, containermaxprocs, \
+         updatemaxprocs, deadlock, sigquit";
     let expected = ["gctrace", "schedTrace"]
         .map(|key| format!("gort: GORT_DEBUG: there is no option {key:?}; {options}"));
     assert_eq!(settings.warnings, expected);
@@ -153,11 +153,23 @@ fn bad_option_values_are_ignored_with_a_warning() {
             assert_eq!(settings.debug.schedtrace, None);
             assert!(settings.debug.scheddetail, "the rest of the list counts");
             let expected = format!(
-                "gort: {name}: \"schedtrace{value}\" is ignored: the value must be a whole number, as in schedtrace=1000"
+                "gort: {name}: \"schedtrace{value}\" is ignored: the value must be a whole number, \
+                 as in schedtrace=1000"
             );
             assert_eq!(settings.warnings, [expected]);
         }
     }
     let settings = with(&[("GORT_DEBUG", "scheddetail=yes")]);
     assert!(settings.warnings[0].ends_with("as in scheddetail=1"), "{:?}", settings.warnings);
+}
+
+#[test]
+fn switches_with_one_value() {
+    let settings = with(&[("GORT_GUARD", "mprotect"), ("GORT_SYSMON", " eager ")]);
+    assert!(settings.guard_by_mprotect && settings.eager_sysmon);
+    no_warnings(&settings);
+    let settings = with(&[("GORT_GUARD", "yes"), ("GORT_SYSMON", "lazy")]);
+    assert!(!settings.guard_by_mprotect && !settings.eager_sysmon);
+    assert_eq!(settings.warnings.len(), 2);
+    assert!(settings.warnings[0].contains("GORT_GUARD=\"yes\"") && settings.warnings[0].contains("mprotect"));
 }

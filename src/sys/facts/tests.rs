@@ -80,7 +80,7 @@ fn the_facts_of_this_machine_agree_with_each_other() {
     let facts = Facts::read();
     let kernel = facts.kernel.unwrap();
     assert_eq!(kernel.release, std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
-    // An older kernel may have it by a distribution's choice; a newer one always does.
+    // A distribution may have added it to an older kernel; kernels from 6.13 on always have it.
     if kernel.version >= (6, 13) {
         assert_eq!(facts.guard_install, Some(true));
     }

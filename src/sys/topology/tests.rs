@@ -19,8 +19,8 @@ fn add_cache(root: &FakeRoot, cpu: usize, index: usize, (level, kind): (u32, &st
     root.write(&format!("{dir}/shared_cpu_list"), &format!("{shared}\n"));
 }
 
-/// Two sockets with four cores of two threads; each socket is a node and has two last-level caches.
-/// CPU n and n + 8 are the same core.
+/// Two sockets with four cores of two hardware threads each. Each socket is a node and has two last-level
+/// caches. CPUs n and n + 8 are on the same core.
 fn two_sockets() -> FakeRoot {
     let root = online("0-15\n");
     add_node(&root, 0, "0-3,8-11", "10 21");
@@ -64,7 +64,7 @@ fn farther_nodes_have_larger_distances() {
     add_node(&root, 0, "0", "10 12 32 32");
     add_node(&root, 1, "1", "12 10 32 32");
     add_node(&root, 2, "2", "32 32 10 12");
-    // The way back is longer.
+    // The distance from node 3 to node 0 is larger than the distance back.
     add_node(&root, 3, "3", "40 32 12 10");
     let topology = Topology::read_at(root.path());
     let from_0: Vec<u8> = (0..4).map(|cpu| topology.distance(0, cpu)).collect();
@@ -75,7 +75,7 @@ fn farther_nodes_have_larger_distances() {
 
 #[test]
 fn nodes_may_have_gaps_and_no_cpus() {
-    // Node 1 is memory alone, number 2 does not exist.
+    // Node 1 has only memory; node 2 does not exist.
     let root = online("0-1");
     add_node(&root, 0, "0", "10 17 28");
     add_node(&root, 1, "", "17 10 28");
@@ -163,7 +163,7 @@ fn a_list_without_its_own_cpu_is_not_trusted() {
     let root = online("0-3");
     for cpu in 0..4 {
         add_cache(&root, cpu, 0, (2, "Unified"), &cpu.to_string());
-        // A virtual machine that copied the host's numbers.
+        // A virtual machine may show the host's CPU numbers.
         add_cache(&root, cpu, 1, (3, "Unified"), "40-43");
     }
     let topology = Topology::read_at(root.path());

@@ -1,9 +1,11 @@
-//! Group "block": hogs and blocking system calls. Tokio and may cannot take part where preemption is needed.
+//! Group "block": endless loops ("hogs") and blocking system calls. Tokio and may cannot run workloads that
+//! need preemption.
 
 use super::{Field, Metric, Of, PLAIN, Procs, Unit, Workload, gort, named, per_op, size, target};
 
-/// A runtime that lets more goroutines run than it has Ps leaves the kernel to share the cores: its sleeper wakes soon,
-/// and the oversleep says nothing about preemption. So both figures belong together. Go keeps to P but for moments.
+/// The average number of runnable threads for each P. A runtime that lets more goroutines run than it has Ps
+/// leaves the sharing of the cores to the kernel: its sleeper wakes soon, and the oversleep says nothing
+/// about preemption. So both figures belong together. Go stays at P except for short moments.
 const RUNNING: Metric = Metric {
     label: "running per P",
     field: Field::RunningPerP,
@@ -24,8 +26,8 @@ pub const BLOCK: &[Workload] = &[
         id: "hog",
         name: "hog",
         group: "block",
-        what: "a goroutine sleeps 1 ms at a time while 2·P others loop without end: by how much it oversleeps, and how much \
-               less the others do than alone",
+        what: "a goroutine sleeps 1 ms at a time while 2·P others loop without end: by how much it \
+               oversleeps, and how much less the others do than alone",
         procs: Procs::All,
         size: size(200, 50),
         sizes: &[],

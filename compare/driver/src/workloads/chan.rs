@@ -139,7 +139,8 @@ pub const CHAN: &[Workload] = &[
         ..plain(
             "timers",
             "timers",
-            "100,000 goroutines sleep 10 times for 1 to 100 ms: how late they wake, and the CPU time of a sleep",
+            "100,000 goroutines sleep 10 times for 1 to 100 ms: how late they wake, and the CPU time of a \
+             sleep",
             size(100_000, 20_000),
             &[
                 named("lateness", "late_ns", Unit::Nanoseconds, &[gort(1.0, "go"), gort(1.0, "tokio")]),

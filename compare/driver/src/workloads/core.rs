@@ -82,8 +82,8 @@ pub const CORE: &[Workload] = &[
         id: "parked",
         name: "parked",
         group: "core",
-        what: "a million goroutines wait at one gate: resident memory and page tables of each, time to spawn, \
-               time from opening the gate until all have finished",
+        what: "a million goroutines wait at one gate: resident memory and page tables of each, time to \
+               spawn, time from opening the gate until all have finished",
         procs: Procs::All,
         size: size(1_000_000, 100_000),
         sizes: &[("may", size(20_000, 10_000)), ("std", size(5_000, 1_000))],

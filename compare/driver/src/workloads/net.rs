@@ -1,7 +1,8 @@
-//! Group "net": servers. The client is a process of its own, which shares the machine with the server, as it does for every
-//! peer: `client/`, with one thread and epoll, and for HTTP wrk.
+//! Group "net": servers. The client is a separate process, the same one for every peer, on the same machine
+//! as the server: `client/`, with one thread and epoll, and wrk for HTTP.
 //!
-//! `raw` is no runtime but a plain server without one: it shows about what the client and the kernel take with every peer.
+//! `raw` is a plain server without a runtime. It shows about how much the client and the kernel cost with
+//! every peer.
 
 use super::{Metric, Of, Procs, Unit, Workload, gort, named, per_op, size, target};
 
@@ -15,7 +16,7 @@ const ECHO: &[Metric] = &[
     named("p99", "p99_ns", Unit::Nanoseconds, &[]),
 ];
 
-/// Time per request: half of Go's is twice the requests.
+/// The targets are for the time per request: half of Go's time means twice as many requests.
 const HELLO: &[Metric] = &[
     per_op(&[gort(0.5, "go"), gort(1.0, "tokio")]),
     named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[]),

@@ -1,13 +1,14 @@
-//! The arguments of a peer. Few and fixed, so no parser crate: peers measure memory, and stay small.
+//! Parses the arguments of a peer. It uses no parser crate, because peers measure their own memory and stay
+//! small.
 
 /// What a peer was asked to run.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Args {
     /// Name of the workload.
     pub workload: String,
-    /// Number of Ps, runtime threads, or whatever the peer has.
+    /// Number of Ps, or of the threads that correspond to them in this peer.
     pub procs: usize,
-    /// How much to do; its meaning is the workload's.
+    /// The amount of work; each workload defines what it means.
     pub size: Option<u64>,
     /// A way to run the workload other than the peer's usual one, such as gort's `shared`.
     pub variant: Option<String>,

@@ -1,4 +1,5 @@
-//! The client side of the network workloads: a process of its own, the same one for every peer.
+//! The client side of the network workloads: starts the client, which is a separate process and the same for
+//! every peer.
 
 use crate::{Outcome, Report, cpu_ns, memory};
 use std::io::{BufRead, BufReader};
@@ -6,21 +7,22 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long is measured.
+/// The duration of a measurement, in milliseconds.
 const MILLIS: u64 = 1500;
 
-/// Lets the client work on the peer's server at `address`, and reports requests, the server's CPU time and latencies.
-/// Blocks the calling thread, which must not be one that the server needs.
+/// Runs the client against the peer's server at `address`, and reports requests, the server's CPU time and
+/// latencies. Blocks the calling thread, which must not be one that the server needs.
 pub fn echo_report(address: SocketAddr, connections: u64) -> Outcome {
     load_report(address, connections, None)
 }
 
-/// As [`echo_report`], with requests for `path`.
+/// Like [`echo_report`], but the client sends HTTP requests for `path`.
 pub fn http_report(address: SocketAddr, connections: u64, path: &str) -> Outcome {
     load_report(address, connections, Some(path))
 }
 
-/// Lets the client open `connections`, use each once and leave them open; reports the memory of each.
+/// Makes the client open `connections` connections, use each of them once and leave them open. Reports the
+/// server's memory for each connection.
 pub fn idle_report(address: SocketAddr, connections: u64, path: &str) -> Outcome {
     allow_many_descriptors();
     let client = std::env::var_os("COMPARE_CLIENT").ok_or("COMPARE_CLIENT does not name the client")?;
@@ -35,7 +37,7 @@ pub fn idle_report(address: SocketAddr, connections: u64, path: &str) -> Outcome
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     lines.next().and_then(Result::ok).ok_or("the client ended early")?;
     let time = start.elapsed();
-    // Runtimes give memory back some time later.
+    // Some runtimes return memory only after a while.
     std::thread::sleep(Duration::from_secs(5));
     let each = memory().saturating_sub(before) as f64 / connections as f64;
     drop(child.stdin.take());
@@ -43,10 +45,10 @@ pub fn idle_report(address: SocketAddr, connections: u64, path: &str) -> Outcome
     Ok(Report::new(connections, time).with("bytes_each", each))
 }
 
-/// Each connection is one.
+/// Raises the limit on open descriptors, because each connection needs one.
 fn allow_many_descriptors() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls use the record only.
+    // SAFETY: both calls access only the struct, which is a local variable.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         limit.rlim_cur = limit.rlim_max;
@@ -54,7 +56,7 @@ fn allow_many_descriptors() {
     }
 }
 
-/// What the handlers of `http_cpu` do: 200 µs of work.
+/// The work of the handlers of `http_cpu`: 200 µs of computing.
 pub fn burn() -> u64 {
     let start = Instant::now();
     let mut sum = 0u64;
@@ -66,10 +68,10 @@ pub fn burn() -> u64 {
     sum
 }
 
-/// What the handlers of `http_block` do: 5 ms in the kernel.
+/// The work of the handlers of `http_block`: a sleep of 5 ms in the kernel.
 pub fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-    // SAFETY: reads one record.
+    // SAFETY: the kernel only reads the struct.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }
 

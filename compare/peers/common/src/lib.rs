@@ -1,15 +1,15 @@
-//! What every Rust peer of the comparison shares.
+//! Code that all Rust peers of the comparison share.
 //!
-//! A peer is one executable: `peer WORKLOAD --procs P [--size N] [--variant V]`. It warms up, measures, and prints
-//! one line of JSON on standard output. The exit status says how it went:
+//! A peer is one executable: `peer WORKLOAD --procs P [--size N] [--variant V]`. It warms up, measures, and
+//! prints one line of JSON on standard output. Its exit status has this meaning:
 //!
 //! | status | meaning |
 //! | --- | --- |
 //! | 0 | measured |
-//! | 2 | the arguments make no sense |
+//! | 2 | invalid arguments |
 //! | 3 | this peer cannot run this workload; the reason is on standard error |
 //!
-//! The Go peer keeps the same contract in `peers/go/main.go`.
+//! The Go peer implements the same contract in `peers/go/main.go`.
 
 mod args;
 mod echo;
@@ -28,7 +28,7 @@ pub use report::Report;
 /// A measurement, or the reason why this peer cannot run the workload.
 pub type Outcome = Result<Report, String>;
 
-/// The whole `main` of a peer: reads the arguments, runs `dispatch`, prints the line or the reason.
+/// The whole `main` of a peer: parses the arguments, runs `dispatch`, and prints the line or the reason.
 pub fn main(peer: &str, dispatch: fn(&Args) -> Outcome) -> ! {
     let args = match Args::parse(std::env::args().skip(1)) {
         Ok(args) => args,
@@ -45,7 +45,8 @@ pub fn main(peer: &str, dispatch: fn(&Args) -> Outcome) -> ! {
             std::process::exit(3);
         }
     }
-    // Not `return`: goroutines, threads or runtimes that a workload left behind need not be torn down.
+    // `exit` instead of `return`, so that goroutines, threads or runtimes of the workload need not be torn
+    // down.
     std::process::exit(0);
 }
 

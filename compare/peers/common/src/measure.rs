@@ -1,10 +1,11 @@
-//! Clocks, memory, percentiles and the arithmetic that several workloads share.
+//! Clocks, memory, percentiles and the calculations that several workloads share.
 
 use crate::Report;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs `body` with a tenth of `size` to warm up, then with all of it, and gives the time of the second run.
+/// Runs `body` with a tenth of `size` to warm up, then with all of it, and returns the time of the second
+/// run.
 pub fn warm_then_time(size: u64, mut body: impl FnMut(u64)) -> Duration {
     body((size / 10).max(1));
     let start = Instant::now();
@@ -37,7 +38,7 @@ pub fn skynet_nodes(leaves: u64) -> u64 {
     if leaves <= 1 { 1 } else { leaves + skynet_nodes(leaves / 10) }
 }
 
-/// What a skynet tree with `leaves` leaves must add up to.
+/// The sum that a skynet tree with `leaves` leaves must return.
 pub fn skynet_sum(leaves: u64) -> u64 {
     leaves * (leaves - 1) / 2
 }
@@ -60,8 +61,8 @@ pub fn nth_prime(n: u64) -> u64 {
     candidate - 1
 }
 
-/// Number of messages that a sieve of `n` primes sends: each number passes the filters of all primes up to its
-/// smallest factor.
+/// Number of messages that a sieve of `n` primes sends: each number passes the filters of all primes up to
+/// its smallest factor.
 pub fn sieve_messages(n: u64) -> u64 {
     let mut primes: Vec<u64> = Vec::with_capacity(n as usize);
     let mut messages = 0;
@@ -75,7 +76,7 @@ pub fn sieve_messages(n: u64) -> u64 {
     messages
 }
 
-/// A small generator of numbers that are the same in every peer (Knuth's MMIX constants).
+/// A small random number generator that yields the same numbers in every peer (Knuth's MMIX constants).
 pub struct Lcg(u64);
 
 impl Lcg {
@@ -90,40 +91,40 @@ impl Lcg {
         low + (self.0 >> 33) % (high - low + 1)
     }
 
-    /// How long a sleeper of `timers` sleeps each time: 1 to 100 ms.
+    /// The durations of a sleeper's naps in `timers`: 1 to 100 ms each.
     pub fn naps(&mut self) -> impl Iterator<Item = Duration> {
         (0..SLEEPERS_REPEAT).map(|_| Duration::from_micros(self.between(1000, 100_000)))
     }
 }
 
-/// How many goroutines `spawn_join` starts before it joins them.
+/// The number of goroutines that `spawn_join` starts before it joins them.
 pub const SPAWN_BATCH: u64 = 1000;
 
 /// How often `fib` computes its number.
 pub const FIB_REPEAT: u64 = 8;
 
-/// How many goroutines fight for the lock in `mutex` and `rwlock`.
+/// The number of goroutines that contend for the lock in `mutex` and `rwlock`.
 pub const LOCKERS: u64 = 100;
 
-/// How many goroutines the token of `ring` passes.
+/// The number of goroutines that the token of `ring` passes.
 pub const RING: u64 = 1000;
 
 /// How often each sleeper of `timers` sleeps.
 pub const SLEEPERS_REPEAT: u64 = 10;
 
-/// How many goroutines sleep in the kernel at once in `blocking`.
+/// The number of goroutines that sleep in the kernel at once in `blocking`.
 pub const BLOCKERS: u64 = 64;
 
 /// How long each sleep of `blocking` lasts.
 pub const BLOCK_NAP: Duration = Duration::from_millis(10);
 
-/// Hogs per P in `hog` and `hog_first`.
+/// Endless loops ("hogs") per P in `hog` and `hog_first`.
 pub const HOGS_PER_P: usize = 2;
 
-/// Hogs per P in `fairness`.
+/// Endless loops per P in `fairness`.
 pub const FAIR_HOGS_PER_P: usize = 4;
 
-/// One counter for each hog, far enough apart that they do not slow each other down.
+/// One counter for each hog, on separate cache lines so that the hogs do not slow each other down.
 pub struct Counters {
     slots: Vec<Slot>,
     stop: AtomicBool,
@@ -166,7 +167,7 @@ impl Counters {
     }
 }
 
-/// CPU time and counts over the life of some hogs, from the moment it is made.
+/// Measures the CPU time and the counts of hogs, from the moment of its creation.
 pub struct HogRun {
     start: Instant,
     cpu: u64,
@@ -174,29 +175,29 @@ pub struct HogRun {
 }
 
 impl HogRun {
-    /// Begins to watch `hogs`.
+    /// Starts to measure `hogs`.
     pub fn begin(hogs: &Counters) -> HogRun {
         HogRun { start: Instant::now(), cpu: cpu_ns(), counts: hogs.counts() }
     }
 
-    /// The share of the CPU time that `procs` could have used.
+    /// The CPU time that the process has used, as a share of what `procs` Ps could have used.
     fn cpu_share(&self, procs: usize) -> f64 {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         let possible = self.start.elapsed().as_nanos() as f64 * procs.min(cores) as f64;
         (cpu_ns() - self.cpu) as f64 / possible
     }
 
-    /// What each hog has counted since.
+    /// How far each hog has counted since the beginning.
     fn made(&self, hogs: &Counters) -> Vec<u64> {
         hogs.counts().iter().zip(&self.counts).map(|(now, then)| now - then).collect()
     }
 
-    /// What all hogs count in a second.
+    /// How far all hogs together count in a second.
     fn speed(&self, hogs: &Counters) -> f64 {
         self.made(hogs).iter().sum::<u64>() as f64 / self.start.elapsed().as_secs_f64()
     }
 
-    /// The report of `fairness`: how far the unluckiest or luckiest hog is from its equal share.
+    /// The report of `fairness`: the largest deviation of a hog from an equal share.
     pub fn fairness(&self, hogs: &Counters) -> Report {
         let made = self.made(hogs);
         let fair = made.iter().sum::<u64>() as f64 / made.len() as f64;
@@ -212,12 +213,12 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Begins to watch.
+    /// Starts to measure.
     pub fn begin() -> Lateness {
         Lateness { start: Instant::now(), cpu: cpu_ns() }
     }
 
-    /// The report for `sleepers` sleepers which were late by `late_ns` in all.
+    /// The report for `sleepers` sleepers that were late by `late_ns` in total.
     pub fn report(&self, sleepers: u64, late_ns: u64) -> Report {
         let sleeps = sleepers * SLEEPERS_REPEAT;
         Report::new(sleeps, self.start.elapsed())
@@ -226,21 +227,22 @@ impl Lateness {
     }
 }
 
-/// Collects by how much a sleeper overslept.
+/// The times by which a sleeper overslept, in nanoseconds.
 #[derive(Default)]
 pub struct Oversleep(Vec<u64>);
 
 impl Oversleep {
-    /// Longest time that a sleeper goes on collecting.
+    /// The longest time for which a sleeper collects.
     pub const AT_MOST: Duration = Duration::from_secs(5);
 
-    /// How long one sleep should be.
+    /// The intended duration of one sleep.
     pub const NAP: Duration = Duration::from_millis(1);
 
-    /// A sleeper goes on for so long for each of its sleeps at least: what the hogs lose meanwhile is measured too.
+    /// The sleeper collects for at least this long for each sleep asked for, because the loss of the hogs is
+    /// measured over the same time.
     const EACH_AT_LEAST: Duration = Duration::from_millis(10);
 
-    /// Sleeps `n` times by `sleep`, less often if that takes too long, more often if it takes too little.
+    /// Calls `sleep` `n` times: less often if that takes too long, more often if it takes too little time.
     pub fn collect(n: u64, mut sleep: impl FnMut(Duration)) -> Oversleep {
         let start = Instant::now();
         let mut over = Oversleep::default();
@@ -261,7 +263,8 @@ impl Oversleep {
         self.0[rank - 1] as f64
     }
 
-    /// The report of `hog` and `hog_first`, when the sleeper has just ended. `sleep` lets the hogs run alone for that long.
+    /// The report of `hog` and `hog_first`. It must be called right after the sleeper has ended. `sleep` then
+    /// lets the hogs run alone for as long as they ran beside the sleeper.
     pub fn report(
         mut self,
         hogs: &Counters,
@@ -301,7 +304,7 @@ mod tests {
 
     #[test]
     fn sieve_messages_are_counted_up_to_the_smallest_factor() {
-        // 2 and 4 pass one channel, 3 passes two, 5 three.
+        // 2 and 4 pass one channel, 3 passes two, 5 passes three.
         assert_eq!(sieve_messages(3), 1 + 2 + 1 + 3);
     }
 

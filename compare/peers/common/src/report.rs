@@ -1,10 +1,10 @@
-//! The one line that a peer prints.
+//! The line of JSON that a peer prints.
 
 use crate::{Args, BLOCK_NAP, BLOCKERS};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// What a workload measured: operations, time, and figures of its own.
+/// The result of a workload: operations, time, and additional figures.
 #[derive(Debug)]
 pub struct Report {
     ops: u64,
@@ -18,13 +18,13 @@ impl Report {
         Report { ops, time, extra: Vec::new() }
     }
 
-    /// Adds a figure under a name that the driver's table of workloads knows.
+    /// Adds a figure under a name from the driver's table of workloads.
     pub fn with(mut self, name: &'static str, value: f64) -> Report {
         self.extra.push((name, value));
         self
     }
 
-    /// The report of `parked`: `n` goroutines that took `bytes` in all while parked.
+    /// The report of `parked`: `n` goroutines that took `bytes` in total while they were parked.
     pub fn parked(n: u64, spawned: Duration, woken: Duration, bytes: u64) -> Report {
         let each = |total: f64| total / n as f64;
         Report::new(n, spawned + woken)
@@ -33,7 +33,7 @@ impl Report {
             .with("wake_ns", each(woken.as_nanos() as f64))
     }
 
-    /// The report of `blocking`: 1 is ideal, every goroutine only waits for its own `naps`.
+    /// The report of `blocking`. The ideal ratio is 1: every goroutine waits only for its own `naps`.
     pub fn blocking(naps: u64, time: Duration) -> Report {
         let ideal = BLOCK_NAP * naps as u32;
         Report::new(BLOCKERS * naps, time).with("ideal_ratio", time.as_secs_f64() / ideal.as_secs_f64())

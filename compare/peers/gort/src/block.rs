@@ -1,4 +1,4 @@
-//! Group "block", the part that needs `gort::blocking`.
+//! Group "block": the workloads that need `gort::blocking`.
 
 use crate::warm_then_time;
 use compare_common::{Args, BLOCK_NAP, BLOCKERS, Outcome, Report};
@@ -9,7 +9,7 @@ pub fn blocking(args: &Args) -> Outcome {
     naps(args, || gort::blocking(|| thread::sleep(BLOCK_NAP)))
 }
 
-/// Leaves it to the scheduler to find out.
+/// Does not tell the scheduler, which has to notice by itself that the calls block.
 pub fn blocking_unmarked(args: &Args) -> Outcome {
     naps(args, || thread::sleep(BLOCK_NAP))
 }
@@ -28,7 +28,7 @@ pub fn syscall_short(args: &Args) -> Outcome {
     let n = args.size(2_000_000);
     let time = warm_then_time(n, |n| {
         for _ in 0..n {
-            // SAFETY: getppid takes no argument and touches no memory of ours.
+            // SAFETY: getppid takes no argument and accesses no memory of this process.
             gort::blocking(|| unsafe { libc::syscall(libc::SYS_getppid) });
         }
     });

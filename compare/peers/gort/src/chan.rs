@@ -1,4 +1,4 @@
-//! Group "chan", the part that needs channels.
+//! Group "chan": the workloads that need channels.
 
 use crate::warm_then_time;
 use compare_common::{Args, Outcome, RING, Report, nth_prime, sieve_messages, skynet_nodes, skynet_sum};

@@ -1,12 +1,13 @@
-//! What the goroutines of `parked` wait at, and how the last of them reports. The one place to change if another
-//! primitive should be measured.
+//! The gate at which the goroutines of `parked` wait, and which tells when all of them have passed. To
+//! measure another primitive, change only this file.
 
 #[cfg(feature = "chan")]
 pub use closed_channel::gate;
 #[cfg(not(feature = "chan"))]
 pub use join_chain::gate;
 
-/// A channel on which nothing is ever sent: all receivers wake when its sender is dropped, as in Go.
+/// A gate made of a channel on which nothing is ever sent. As in Go, all receivers wake when the channel is
+/// closed; here that happens when its sender is dropped.
 #[cfg(feature = "chan")]
 mod closed_channel {
     use gort::JoinHandle;
@@ -33,7 +34,7 @@ mod closed_channel {
             let (closed, left, all_done) = (self.closed.clone(), self.left.clone(), self.all_done.0.clone());
             move || {
                 assert!(closed.recv().is_err());
-                // AcqRel: the last one sees what all others did before they were counted.
+                // AcqRel: the last goroutine sees what all others did before they decremented the counter.
                 if left.fetch_sub(1, Ordering::AcqRel) == 1 {
                     all_done.send(()).unwrap();
                 }
@@ -53,8 +54,8 @@ mod closed_channel {
     }
 }
 
-/// Without channels, joining is the only way to park: each goroutine joins the one before it, and the first yields
-/// until the gate opens. They wake one after the other.
+/// A gate without channels, where joining is the only way to park. Each goroutine joins the previous one, and
+/// the first one yields until the gate opens. They wake one after the other.
 #[cfg(not(feature = "chan"))]
 mod join_chain {
     use gort::JoinHandle;

@@ -1,4 +1,5 @@
-//! The two kinds of goroutine, for the workloads that are measured with both.
+//! The two kinds of goroutine, with private or with shared thread-local storage, for the workloads that
+//! measure both.
 
 use gort::JoinHandle;
 use std::time::Duration;
@@ -13,7 +14,7 @@ pub trait Kind: 'static {
         gort::run(|| Self::go(f).join().unwrap())
     }
 
-    /// As `compare_common::warm_then_time`, in a goroutine of this kind.
+    /// Runs `compare_common::warm_then_time` in a goroutine of this kind.
     fn warm_then_time(size: u64, body: impl FnMut(u64) + Send + 'static) -> Duration {
         Self::run(move || compare_common::warm_then_time(size, body))
     }
@@ -33,8 +34,9 @@ pub struct Shared;
 
 impl Kind for Shared {
     fn go<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-        // SAFETY: the workloads that run as this kind keep nothing in a thread-local: they count, allocate, read the
-        // clock and call gort, and none of these leaves a thread-local borrowed when the next call into gort begins.
+        // SAFETY: the workloads that run as this kind keep nothing in thread-locals: they count, allocate,
+        // read the clock and call gort, and none of these leaves a thread-local borrowed when the next call
+        // into gort begins.
         unsafe { gort::Builder::new().spawn_shared_tls(f) }.expect("memory for a goroutine")
     }
 }

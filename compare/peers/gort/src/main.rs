@@ -1,6 +1,7 @@
 //! The gort peer, with P = `--procs`.
 //!
-//! Variant `shared` runs goroutines on their M's thread-local storage, variant `unmarked` leaves `gort::blocking` out.
+//! Variant `shared` runs goroutines on their M's thread-local storage. Variant `unmarked` does not use
+//! `gort::blocking`.
 
 #[cfg(feature = "block")]
 mod block;
@@ -106,7 +107,7 @@ fn plain(args: &Args) -> Outcome {
     }
 }
 
-/// As `compare_common::warm_then_time`, in a goroutine.
+/// Runs `compare_common::warm_then_time` in a goroutine.
 fn warm_then_time(size: u64, body: impl FnMut(u64) + Send + 'static) -> Duration {
     gort::run(move || compare_common::warm_then_time(size, body))
 }

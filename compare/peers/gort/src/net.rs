@@ -6,7 +6,7 @@ use gort::net::TcpListener;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-/// A goroutine for each connection.
+/// An echo server with a goroutine for each connection.
 pub fn tcp_echo(args: &Args) -> Outcome {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");

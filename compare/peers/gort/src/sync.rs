@@ -1,4 +1,4 @@
-//! Group "chan", the part that needs locks.
+//! Group "chan": the workloads that need locks.
 
 use crate::warm_then_time;
 use compare_common::{Args, LOCKERS, Outcome, Report};

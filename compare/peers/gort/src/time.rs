@@ -1,4 +1,4 @@
-//! The parts of the groups "chan" and "block" that need timers.
+//! Groups "chan" and "block": the workloads that need timers.
 
 use compare_common::{
     Args, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Lateness, Lcg, Outcome, Oversleep,

@@ -1,5 +1,5 @@
-//! Group "block": blocking system calls. may has no way to mark them, so they hold their thread; and there are no
-//! hogs here, since may does not preempt.
+//! Group "block": blocking system calls. may has no way to mark them, so each call occupies its thread. There
+//! are no hogs here, because may does not preempt.
 
 use crate::{go, warm_then_time};
 use compare_common::{Args, BLOCK_NAP, BLOCKERS, Outcome, Report};
@@ -19,7 +19,7 @@ pub fn syscall_short(args: &Args) -> Outcome {
     let n = args.size(2_000_000);
     let time = warm_then_time(n, |n| {
         for _ in 0..n {
-            // SAFETY: getppid takes no argument and touches no memory of ours.
+            // SAFETY: getppid takes no argument and accesses no memory of this process.
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
     });

@@ -55,7 +55,7 @@ fn tree(first: u64, leaves: u64) -> u64 {
     children.into_iter().map(|h| h.join().unwrap()).sum()
 }
 
-/// Waits on a `SyncFlag`, the primitive of may that wakes all at once.
+/// The gate is a `SyncFlag`, may's primitive that wakes all waiters at once.
 pub fn parked(args: &Args) -> Outcome {
     let n = args.size(20_000);
     Ok(run(move || {
@@ -69,7 +69,7 @@ pub fn parked(args: &Args) -> Outcome {
             go(move || {
                 arrived.fetch_add(1, Ordering::Relaxed);
                 open.wait();
-                // AcqRel: the last one sees what all others did before they were counted.
+                // AcqRel: the last one sees what all others did before they incremented the counter.
                 if finished.fetch_add(1, Ordering::AcqRel) + 1 == n {
                     all_done.fire();
                 }

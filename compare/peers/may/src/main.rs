@@ -40,7 +40,7 @@ fn dispatch(args: &Args) -> Outcome {
         "syscall_short" => block::syscall_short(args),
         "http_hello" => net::http_hello(args),
         "hog" | "hog_first" | "fairness" => {
-            Err("may does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
+            Err("may does not preempt: an endless loop keeps its thread forever, so nothing else would run"
                 .into())
         }
         _ => unknown(args),
@@ -49,8 +49,9 @@ fn dispatch(args: &Args) -> Outcome {
 
 /// Spawns `f`.
 fn go<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    // SAFETY: may wants a body that neither keeps a thread-local reference across a switch nor overflows its stack.
-    // The workloads use no thread-local of their own, and their frames are far below may's 32 KiB.
+    // SAFETY: may requires a body that neither keeps a thread-local reference across a switch nor overflows
+    // its stack. The workloads use no thread-locals of their own, and their frames are far smaller than may's
+    // stacks of 32 KiB.
     unsafe { may::coroutine::spawn(f) }
 }
 
@@ -59,7 +60,7 @@ fn run<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> T {
     go(f).join().unwrap()
 }
 
-/// As `compare_common::warm_then_time`, on one of may's own threads.
+/// Runs `compare_common::warm_then_time` on one of may's own threads.
 fn warm_then_time(size: u64, body: impl FnMut(u64) + Send + 'static) -> Duration {
     run(move || compare_common::warm_then_time(size, body))
 }

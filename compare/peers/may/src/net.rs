@@ -14,9 +14,9 @@ impl HttpService for Hello {
     }
 }
 
-/// may_minihttp, the server that may's users take.
+/// may_minihttp, the HTTP server that may's users use.
 pub fn http_hello(args: &Args) -> Outcome {
-    // It wants the number of a port.
+    // may_minihttp needs a port number, so find a free one first.
     let address =
         std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).map_err(|e| e.to_string())?;
     let server = HttpServer(Hello).start(address).map_err(|e| e.to_string())?;

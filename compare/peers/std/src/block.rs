@@ -76,7 +76,7 @@ pub fn syscall_short(args: &Args) -> Outcome {
     let n = args.size(2_000_000);
     let time = warm_then_time(n, |n| {
         for _ in 0..n {
-            // SAFETY: getppid takes no argument and touches no memory of ours.
+            // SAFETY: getppid takes no argument and accesses no memory of this process.
             unsafe { libc::syscall(libc::SYS_getppid) };
         }
     });

@@ -1,5 +1,5 @@
-//! The peer that is nothing but OS threads. `--procs` means nothing to it: the kernel uses every core. Variant `raw`, which has
-//! so many threads, is no peer but a measure: see `raw.rs`.
+//! The std peer: plain OS threads. It ignores `--procs`, because the kernel uses every core. Variant `raw`,
+//! which has `--procs` threads, is not a runtime but a yardstick: see `raw.rs`.
 
 mod block;
 mod chan;

@@ -1,10 +1,10 @@
-//! Group "block": blocking system calls. There are no hogs here: Tokio does not preempt.
+//! Group "block": blocking system calls. There are no hogs here, because Tokio does not preempt.
 
 use crate::warm_then_time;
 use compare_common::{Args, BLOCK_NAP, BLOCKERS, Outcome, Report};
 use tokio::task;
 
-/// Every nap goes to the pool of blocking threads, as Tokio wants it.
+/// Every nap runs on Tokio's pool of blocking threads, as Tokio recommends.
 pub fn blocking(args: &Args) -> Outcome {
     let naps = args.size(20);
     let time = warm_then_time(args, naps, |naps| async move {
@@ -23,12 +23,12 @@ pub fn blocking(args: &Args) -> Outcome {
     Ok(Report::blocking(naps, time))
 }
 
-/// `block_in_place` is the cheapest of the ways in which Tokio may be told.
+/// `block_in_place` is the cheapest way to tell Tokio about a blocking call.
 pub fn syscall_short(args: &Args) -> Outcome {
     let n = args.size(100_000);
     let time = warm_then_time(args, n, |n| async move {
         for _ in 0..n {
-            // SAFETY: getppid takes no argument and touches no memory of ours.
+            // SAFETY: getppid takes no argument and accesses no memory of this process.
             task::block_in_place(|| unsafe { libc::syscall(libc::SYS_getppid) });
         }
     });

@@ -1,6 +1,6 @@
 //! Group "chan": channels, select, locks, timers.
 //!
-//! Tokio has no rendezvous channel; a capacity of 1 is the nearest there is.
+//! Tokio has no rendezvous channel; a channel with a capacity of 1 is the closest substitute.
 
 use crate::{run, warm_then_time};
 use compare_common::{
@@ -191,7 +191,7 @@ fn fed<const N: usize>(n: u64) -> [Receiver<u64>; N] {
         for i in 0..n {
             senders[i as usize % N].send(i).await.unwrap();
         }
-        // A closed channel would be ready for ever; the select ends first.
+        // Keep the senders: a closed channel would always be ready. The select ends first.
         std::future::pending::<()>().await;
     });
     receivers

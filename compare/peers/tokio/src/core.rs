@@ -78,7 +78,7 @@ fn tree(first: u64, leaves: u64) -> impl Future<Output = u64> + Send {
     }
 }
 
-/// Waits on a `Notify`, the primitive of Tokio that wakes all at once.
+/// The gate is a `Notify`, Tokio's primitive that wakes all waiters at once.
 pub fn parked(args: &Args) -> Outcome {
     struct Gate {
         open: Notify,
@@ -103,7 +103,7 @@ pub fn parked(args: &Args) -> Outcome {
                 let open = gate.open.notified();
                 gate.arrived.fetch_add(1, Ordering::Relaxed);
                 open.await;
-                // AcqRel: the last one sees what all others did before they were counted.
+                // AcqRel: the last one sees what all others did before they incremented the counter.
                 if gate.finished.fetch_add(1, Ordering::AcqRel) + 1 == n {
                     gate.all_done.notify_one();
                 }
@@ -141,7 +141,7 @@ fn fork(n: u64) -> impl Future<Output = u64> + Send {
             return n;
         }
         let left = tokio::spawn(fork(n - 1));
-        // A future cannot hold itself, so recursion needs a box.
+        // A future cannot contain itself, so the recursion needs a box.
         let right = Box::pin(fork(n - 2)).await;
         left.await.unwrap() + right
     }

@@ -1,6 +1,7 @@
 //! The Tokio peer: the multi-thread runtime with `--procs` threads.
 
-// A function that spawns itself must promise `Send` in its signature; `async fn` cannot.
+// A function that spawns itself must declare in its signature that its future is `Send`; `async fn` cannot do
+// that.
 #![allow(clippy::manual_async_fn)]
 
 mod block;
@@ -48,7 +49,7 @@ fn dispatch(args: &Args) -> Outcome {
         "http_idle" => net::http_idle(args),
         "syscall_short" => block::syscall_short(args),
         "hog" | "hog_first" | "fairness" => {
-            Err("Tokio does not preempt: an endless loop keeps its thread for ever, so nobody else would run"
+            Err("Tokio does not preempt: an endless loop keeps its thread forever, so nothing else would run"
                 .into())
         }
         _ => unknown(args),
@@ -59,18 +60,19 @@ fn runtime(args: &Args) -> Runtime {
     Builder::new_multi_thread().worker_threads(args.procs).enable_all().build().expect("runtime starts")
 }
 
-/// Runs `body` as a task on one of the runtime's own threads: the thread that calls `block_on` is slower.
+/// Runs `body` as a Tokio task on one of the runtime's own threads, because the thread that calls `block_on`
+/// is slower.
 fn run<T: Send + 'static>(args: &Args, body: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = runtime(args);
     runtime.block_on(runtime.spawn(body)).unwrap()
 }
 
-/// As `compare_common::warm_then_time`, in a task.
+/// Does what `compare_common::warm_then_time` does, in a Tokio task.
 fn warm_then_time<F>(args: &Args, size: u64, body: impl Fn(u64) -> F + Send + 'static) -> Duration
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    // Two futures made beforehand, so that `body` itself need not be shared between threads.
+    // Both futures are created first, so that `body` itself need not be shared between threads.
     let (warm, measured) = (body((size / 10).max(1)), body(size));
     run(args, async move {
         warm.await;

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A task for each connection.
+/// An echo server with a Tokio task for each connection.
 pub fn tcp_echo(args: &Args) -> Outcome {
     let runtime = runtime(args);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port is free");
@@ -39,7 +39,7 @@ fn text(text: impl Into<Bytes>) -> Answer {
     Ok(Response::new(Full::new(text.into())))
 }
 
-/// hyper on Tokio, a task for each connection.
+/// hyper on Tokio, with a Tokio task for each connection.
 fn serve<F>(args: &Args, handler: fn(Request<Incoming>) -> F) -> SocketAddr
 where
     F: Future<Output = Answer> + Send + 'static,
@@ -75,7 +75,7 @@ pub fn http_block(args: &Args) -> Outcome {
     http_report(address, args.size(256), "/")
 }
 
-/// Blocks the runtime's own threads, as one does who does not think of it.
+/// Blocks the runtime's own threads: what happens if a user forgets that the call blocks.
 pub fn http_block_naive(args: &Args) -> Outcome {
     let address = serve(args, |_| async {
         nap();

@@ -1,4 +1,4 @@
-//! `crossbeam_utils::thread::scope`, with goroutines for threads.
+//! `crossbeam_utils::thread::scope` with goroutines instead of threads.
 
 /// Scoped goroutines.
 pub mod thread {
@@ -13,7 +13,7 @@ pub mod thread {
     #[derive(Clone, Copy)]
     pub struct Scope<'scope, 'env: 'scope>(&'scope InnerScope<'scope, 'env>);
 
-    /// Runs `f`, waits for all that it spawned, and is an error if one of them panicked.
+    /// Runs `f` and waits for everything that it spawned. Returns an error if any of them panicked.
     pub fn scope<'env, F, R>(f: F) -> std::thread::Result<R>
     where
         F: for<'scope> FnOnce(&Scope<'scope, 'env>) -> R,

@@ -1,4 +1,4 @@
-//! `std::sync` with gort's locks and channels. gort's are not poisoned: what std wraps into a `LockResult` is always `Ok`.
+//! `std::sync` with gort's locks and channels. gort's locks are not poisoned, so every `LockResult` is `Ok`.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl<T: ?Sized> RwLock<T> {
     }
 }
 
-/// Gives the guard back where gort's borrows it.
+/// A condition variable that takes the guard and returns it, as std's does; gort's borrows the guard.
 #[derive(Debug, Default)]
 pub struct Condvar(gort::sync::Condvar);
 
@@ -115,7 +115,8 @@ impl Condvar {
     }
 }
 
-/// std's channels under their names: gort's have crossbeam's, and one type of sender.
+/// gort's channels under the names of std's. gort itself uses crossbeam's names, and has only one type of
+/// sender.
 pub mod mpsc {
     pub use gort::chan::{bounded as sync_channel, unbounded as channel, Receiver, Sender, Sender as SyncSender};
     pub use gort::chan::{IntoIter, Iter, TryIter};

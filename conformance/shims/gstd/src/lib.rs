@@ -7,7 +7,7 @@ pub mod gort_sync;
 #[cfg(feature = "gort")]
 pub mod thread;
 
-/// Runs the body of a test where it belongs.
+/// Runs the body of a test in a goroutine if the feature `gort` is on.
 pub fn run_test(body: fn()) {
     #[cfg(feature = "gort")]
     gort::run(body);

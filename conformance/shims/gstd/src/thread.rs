@@ -1,11 +1,11 @@
-//! `std::thread`, as far as the foreign tests use it.
+//! The part of `std::thread` that the foreign tests use, on goroutines.
 
 pub use gort::{scope, sleep, spawn, yield_now, Builder, JoinHandle, Scope, ScopedJoinHandle};
-// A goroutine has thread-locals of its own, so these, which live there, are its own too: std blocks a goroutine
-// that parks as it blocks a thread.
+// These items of std keep their state in thread-locals. A goroutine has its own thread-locals, so it also has
+// its own state here, and std's `park` blocks a goroutine like a thread.
 pub use std::thread::{panicking, park, park_timeout, AccessError, LocalKey, Result, ThreadId};
 
-/// std's handle, for the id and for `unpark`, and gort's, for the name.
+/// std's handle, which has the id and `unpark`, and gort's handle, which has the name.
 #[derive(Clone, Debug)]
 pub struct Thread {
     goroutine: gort::Goroutine,

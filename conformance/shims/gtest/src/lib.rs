@@ -4,7 +4,7 @@ use proc_macro::TokenStream;
 use quote::quote;
 use syn::{parse_macro_input, ItemFn};
 
-/// Takes the place of the built-in attribute; `std` is `gstd` where it is used.
+/// Replaces the built-in attribute. In the crates that use it, `std` is `gstd`.
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let ItemFn { attrs, sig, block, .. } = parse_macro_input!(item as ItemFn);

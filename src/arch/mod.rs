@@ -1,0 +1,21 @@
+//! The architecture seam: everything that depends on the instruction set, one file per architecture.
+//!
+//! Each file provides the same items; the rest of the tree uses them and never names an architecture.
+//!
+//! | items | for |
+//! | --- | --- |
+//! | [`prepare`], [`switch`], [`Message`], [`Main`], [`saved_registers`] | switching stacks (`sched/run/schedule.rs`) |
+//! | [`thread_pointer`], [`set_thread_pointer`], [`thread_pointer_init`] | private thread-locals (`tls/`) |
+//! | [`load_at_thread_pointer`] | finding the current goroutine (`sched/types/current.rs`) |
+//! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`) |
+//! | [`Registers`], [`own_registers`], [`unwind_from`] | walking stacks that do not run (`diag/dump/unwind.rs`) |
+//! | [`stack_pointer`] | who holds a lock (`sync/holder.rs`) |
+//! | [`syscall6`] | system calls without libc (`sys/syscall.rs`) |
+//! | [`prefetch`] | `base/prefetch.rs` |
+//! | [`RED_ZONE`] | bytes below the stack pointer that a function may use |
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::x86_64::*;

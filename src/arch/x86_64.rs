@@ -1,0 +1,412 @@
+//! x86-64, System V ABI.
+//!
+//! # Switching stacks
+//!
+//! A context that does not run is one number: its stack pointer. On top of that stack lies the address where it goes
+//! on, below that what the code there pops first.
+//!
+//! ```text
+//! suspended:   | rbp | rbx | address |          new:   | 0 | main | argument | first_frame |
+//!                            ^ stack pointer                                   ^ stack pointer
+//! ```
+//!
+//! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves whatever else it
+//! needs, at the one place where `switch` is inlined.
+//!
+//! `switch` jumps; it neither calls nor returns. The CPU predicts a `ret` by the `call`s that it saw. A switch by call and
+//! return (as the corosensei crate does it) pairs them wrongly unless the suspended function itself resumes: two
+//! mispredictions in each switch, 8 of 33 ns of a yield. With jumps the return stack stays that of the code that
+//! switched out, which is right whenever the next goroutine stopped at the same depth of the same code.
+//!
+//! A backtrace ends at `gort_first_frame`: its unwind information says that there is no caller.
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::arch::{asm, global_asm};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A function may use this many bytes below its stack pointer without reserving them.
+pub(crate) const RED_ZONE: usize = 128;
+
+global_asm!(
+    ".balign 16",
+    ".globl gort_first_frame",
+    ".hidden gort_first_frame",
+    ".type gort_first_frame,@function",
+    "gort_first_frame:",
+    ".cfi_startproc",
+    ".cfi_undefined rip",
+    // rsi and rdx hold the message.
+    "pop rdi",
+    "pop rax",
+    "xor ebp, ebp",
+    // The stack holds 0 as the return address now, and is aligned as after a call.
+    "jmp rax",
+    "int3",
+    ".cfi_endproc",
+    ".size gort_first_frame, . - gort_first_frame",
+);
+
+unsafe extern "C" {
+    fn gort_first_frame();
+}
+
+/// The registers of a suspended context; `None` if it never ran.
+///
+/// # Safety
+/// `saved` was prepared or saved, and nobody resumes it meanwhile.
+pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
+    // SAFETY: the caller's promise; see the picture.
+    let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
+    let rsp = saved + 24;
+    (rip != gort_first_frame as *const () as usize).then(|| Registers {
+        rip,
+        rsp,
+        rbx,
+        rbp,
+        ..Registers::default()
+    })
+}
+
+/// What a new context calls: the argument that was prepared, and the message of the first switch to it.
+pub(crate) type Main = unsafe extern "C" fn(usize, usize, usize) -> !;
+
+/// Prepares a stack so that the first switch to it calls `main`. Returns its stack pointer.
+///
+/// # Safety
+/// `top` is 16-aligned, and the memory below it is a stack that nobody uses. `main` never returns.
+pub(crate) unsafe fn prepare(top: usize, main: Main, argument: usize) -> usize {
+    debug_assert_eq!(top % 16, 0);
+    // After the two pops rsp is top - 8: 8 below a multiple of 16, as at a function's entry.
+    let frame = (top - 32) as *mut [usize; 4];
+    // SAFETY: the caller's promise.
+    unsafe { frame.write([gort_first_frame as *const () as usize, argument, main as usize, 0]) };
+    frame as usize
+}
+
+/// What a context tells the next one. It travels in registers: through memory it would arrive some 30 cycles later,
+/// more than all else that a switch does.
+pub(crate) type Message = [usize; 2];
+
+/// Saves the running context's stack pointer to `save` and resumes the context `to`, which gets the message. Returns
+/// when another context switches back, with the message of that one.
+///
+/// # Safety
+/// `to` was prepared or saved, and nobody else resumes it. `save` is written before anything of the other context
+/// runs.
+#[inline(always)]
+#[must_use]
+pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Message {
+    let [mut first, mut second] = message;
+    // SAFETY: the caller's promise; all registers are declared clobbered or saved.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, rcx",
+            "pop rax",
+            "jmp rax",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            inout("rdi") save => _,
+            inout("rcx") to => _,
+            inout("rsi") first,
+            inout("rdx") second,
+            lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
+            clobber_abi("sysv64"),
+        );
+    }
+    [first, second]
+}
+
+/// Where code stopped, and what it needs to find its callers. The assembly below knows the order of the fields.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Registers {
+    rip: usize,
+    rsp: usize,
+    rbx: usize,
+    rbp: usize,
+    r12: usize,
+    r13: usize,
+    r14: usize,
+    r15: usize,
+}
+
+impl Registers {
+    /// The address of the next instruction.
+    pub(crate) fn pc(&self) -> usize {
+        self.rip
+    }
+
+    /// The stack pointer.
+    pub(crate) fn sp(&self) -> usize {
+        self.rsp
+    }
+}
+
+/// The caller's own registers, right here. They describe its frame as long as it has not returned: what it saved of its
+/// callers' registers, and its return address, stay where they are.
+#[inline(always)]
+pub(crate) fn own_registers() -> Registers {
+    let mut registers = Registers::default();
+    // SAFETY: writes the eight words of the struct.
+    unsafe {
+        asm!(
+            "lea {scratch}, [rip]",
+            "mov [{to}], {scratch}",
+            "mov [{to} + 8], rsp",
+            "mov [{to} + 16], rbx",
+            "mov [{to} + 24], rbp",
+            "mov [{to} + 32], r12",
+            "mov [{to} + 40], r13",
+            "mov [{to} + 48], r14",
+            "mov [{to} + 56], r15",
+            to = in(reg) &raw mut registers,
+            scratch = out(reg) _,
+            options(nostack, preserves_flags),
+        );
+    }
+    registers
+}
+
+// gort_unwind_from(registers, function, data): calls function(data). The unwind information, with rbx = registers:
+//   the caller's stack pointer (the CFA) is the word at rbx + 8;
+//   rip, rbx, rbp, r12 to r15 are saved at rbx + 0, 16, 24, 32, 40, 48, 56.
+// It is marked as a signal frame: the caller's address is that of an instruction, not one behind a call.
+global_asm!(
+    ".balign 16",
+    ".globl gort_unwind_from",
+    ".hidden gort_unwind_from",
+    ".type gort_unwind_from,@function",
+    "gort_unwind_from:",
+    ".cfi_startproc",
+    ".cfi_signal_frame",
+    "push rbx",
+    "mov rbx, rdi",
+    ".cfi_escape 0x0f, 3, 0x73, 8, 0x06", // DW_CFA_def_cfa_expression: breg3(rbx) + 8, deref
+    ".cfi_escape 0x10, 16, 2, 0x73, 0",   // DW_CFA_expression: register 16 (rip) at breg3 + 0
+    ".cfi_escape 0x10, 3, 2, 0x73, 16",
+    ".cfi_escape 0x10, 6, 2, 0x73, 24",
+    ".cfi_escape 0x10, 12, 2, 0x73, 32",
+    ".cfi_escape 0x10, 13, 2, 0x73, 40",
+    ".cfi_escape 0x10, 14, 2, 0x73, 48",
+    ".cfi_escape 0x10, 15, 2, 0x73, 56",
+    "mov rdi, rdx",
+    "call rsi",
+    "pop rbx",
+    "ret",
+    ".cfi_endproc",
+    ".size gort_unwind_from, . - gort_unwind_from",
+);
+
+unsafe extern "C" {
+    fn gort_unwind_from(registers: *const Registers, function: extern "C" fn(*mut c_void), data: *mut c_void);
+}
+
+/// Calls `function(data)` in a frame whose unwind information says that it was called from where `registers` were taken.
+///
+/// # Safety
+/// `function` gets what it expects. The code of the registers does not run meanwhile, as far as an unwinder inside
+/// `function` reads its stack.
+pub(crate) unsafe fn unwind_from(
+    registers: &Registers,
+    function: extern "C" fn(*mut c_void),
+    data: *mut c_void,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { gort_unwind_from(registers, function, data) };
+}
+
+/// The caller's stack pointer.
+#[inline(always)]
+pub(crate) fn stack_pointer() -> usize {
+    let stack: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) stack, options(pure, nomem, nostack, preserves_flags)) };
+    stack
+}
+
+/// AT_HWCAP2 bit: the kernel lets user code execute `wrfsbase`.
+const HWCAP2_FSGSBASE: u64 = 1 << 1;
+const ARCH_SET_FS: usize = 0x1002;
+
+static HAVE_WRFSBASE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the kernel lets user code write the thread pointer by an instruction.
+pub(crate) fn thread_pointer_is_fast() -> Option<bool> {
+    // SAFETY: getauxval only reads the auxiliary vector.
+    let hwcap2 = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+    Some(hwcap2 & HWCAP2_FSGSBASE != 0)
+}
+
+/// Finds out how the thread pointer (the FS base) can be written. Called once, before the first switch.
+pub(crate) fn thread_pointer_init() {
+    HAVE_WRFSBASE.store(thread_pointer_is_fast() == Some(true), Ordering::Relaxed);
+}
+
+/// The running code's thread pointer. The ABI keeps a copy of it at offset 0.
+#[inline]
+pub(crate) fn thread_pointer() -> usize {
+    let tp: usize;
+    // SAFETY: the first word at the thread pointer is the TCB's own address (x86-64 psABI).
+    unsafe { asm!("mov {}, fs:0", out(reg) tp, options(nostack, preserves_flags, readonly)) };
+    tp
+}
+
+/// Makes `tp` the thread pointer.
+///
+/// # Safety
+/// `tp` is the thread pointer of this OS thread or of a complete block that no other thread runs on, and
+/// the caller holds no reference into the TLS that it leaves.
+#[inline]
+pub(crate) unsafe fn set_thread_pointer(tp: usize) {
+    if HAVE_WRFSBASE.load(Ordering::Relaxed) {
+        // SAFETY: the kernel allows the instruction; the caller vouches for the value.
+        unsafe { asm!("wrfsbase {}", in(reg) tp, options(nostack, preserves_flags)) };
+    } else {
+        // SAFETY: as above, by system call.
+        unsafe { syscall6(libc::SYS_arch_prctl, ARCH_SET_FS, tp, 0, 0, 0, 0) };
+    }
+}
+
+/// The word at `offset` from the thread pointer, by one load.
+///
+/// # Safety
+/// A word of static thread-local storage lies there in every thread and in every block.
+#[inline(always)]
+pub(crate) unsafe fn load_at_thread_pointer(offset: isize) -> usize {
+    let word: usize;
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            "mov {word}, fs:[{offset}]",
+            word = out(reg) word,
+            offset = in(reg) offset,
+            options(nostack, preserves_flags, readonly)
+        )
+    };
+    word
+}
+
+/// Asks for the cache line at `address`.
+#[inline(always)]
+pub(crate) fn prefetch(address: usize) {
+    // SAFETY: a prefetch has no effect on the program, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address as *const i8) };
+}
+
+/// Performs system call `number`. Returns what the kernel returned: negative errno values mean failure.
+///
+/// # Safety
+/// As the system call itself.
+#[inline]
+pub(crate) unsafe fn syscall6(
+    number: libc::c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> isize {
+    let result: isize;
+    // SAFETY: the kernel clobbers rcx and r11 only; the caller vouches for the arguments.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            in("r9") f,
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// What the kernel saved of the code that a signal interrupted. It is valid until the handler returns.
+#[derive(Clone, Copy)]
+pub(crate) struct SignalFrame(*mut libc::ucontext_t);
+
+impl SignalFrame {
+    /// # Safety
+    /// `context` is what the kernel passed to a handler that does not return while the result is used.
+    pub(crate) unsafe fn new(context: *mut c_void) -> SignalFrame {
+        SignalFrame(context.cast())
+    }
+
+    fn get(self, register: i32) -> i64 {
+        // SAFETY: the promise of `new`.
+        unsafe { (*self.0).uc_mcontext.gregs[register as usize] }
+    }
+
+    fn set(self, register: i32, value: i64) {
+        // SAFETY: the promise of `new`.
+        unsafe { (*self.0).uc_mcontext.gregs[register as usize] = value };
+    }
+
+    /// The registers of the interrupted code.
+    pub(crate) fn registers(self) -> Registers {
+        let get = |register| self.get(register) as usize;
+        Registers {
+            rip: get(libc::REG_RIP),
+            rsp: get(libc::REG_RSP),
+            rbx: get(libc::REG_RBX),
+            rbp: get(libc::REG_RBP),
+            r12: get(libc::REG_R12),
+            r13: get(libc::REG_R13),
+            r14: get(libc::REG_R14),
+            r15: get(libc::REG_R15),
+        }
+    }
+
+    /// The system call that the signal made fail with EINTR, and its first four arguments. The kernel does not say which
+    /// call it was: the number is read from the code ([`call_before`]).
+    pub(crate) fn interrupted_call(self) -> Option<(libc::c_long, [usize; 4])> {
+        if self.get(libc::REG_RAX) != -i64::from(libc::EINTR) {
+            return None;
+        }
+        // SAFETY: the thread has just executed the code before this address.
+        let number = unsafe { call_before(self.get(libc::REG_RIP) as usize) }?;
+        let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10];
+        Some((number, arguments.map(|register| self.get(register) as usize)))
+    }
+
+    /// Makes the interrupted code make the call `number` again when the handler returns.
+    pub(crate) fn restart_call(self, number: libc::c_long) {
+        self.set(libc::REG_RAX, number);
+        self.set(libc::REG_RIP, self.get(libc::REG_RIP) - SYSCALL.len() as i64);
+    }
+}
+
+/// The `syscall` instruction.
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// The number of the system call made by the code that ends at `address`, if that code is
+/// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
+///
+/// # Safety
+/// The bytes directly before `address` are mapped code.
+pub(crate) unsafe fn call_before(address: usize) -> Option<libc::c_long> {
+    const MOV_EAX: u8 = 0xb8;
+    /// The smallest page: the bytes before the address must lie on the same one.
+    const PAGE: usize = 4096;
+    if address % PAGE < 7 {
+        return None;
+    }
+    // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
+    // for.
+    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
+    let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
+    (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
+}

@@ -1,0 +1,105 @@
+//! Asking a running goroutine where it is.
+//!
+//! One request at a time. The report writes whom it asks and sends the preemption signal; the
+//! handler, on the goroutine's thread, walks the frames of the code that it interrupted, and answers.
+//!
+//! | state    | meaning                          | who owns the answer |
+//! |----------|----------------------------------|---------------------|
+//! | FREE     | nobody asks                      | the report          |
+//! | ASKED    | the signal is on its way         | the report          |
+//! | TAKEN    | the handler walks                | the handler         |
+//! | ANSWERED | done                             | the report          |
+//!
+//! The report gives up after a while with ASKED → FREE; a signal that arrives later finds nobody asking. The handler does not
+//! answer for code inside the runtime: there the stack may be about to change.
+
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use super::unwind::{self, Frames};
+use crate::arch::SignalFrame;
+use crate::sched::monitor::signal_handler;
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sys::thread;
+
+const FREE: u32 = 0;
+const ASKED: u32 = 1;
+const TAKEN: u32 = 2;
+const ANSWERED: u32 = 3;
+
+static STATE: AtomicU32 = AtomicU32::new(FREE);
+static WHO: AtomicPtr<M> = AtomicPtr::new(ptr::null_mut());
+static ANSWER: Cell = Cell(UnsafeCell::new(Answer { goroutine: None, frames: Frames::new(), name: None }));
+
+/// How long a signal may take to arrive.
+const ANSWER_WITHIN: Duration = Duration::from_millis(20);
+
+struct Cell(UnsafeCell<Answer>);
+// SAFETY: the state says who owns it.
+unsafe impl Sync for Cell {}
+
+/// Where a running goroutine was.
+pub(crate) struct Answer {
+    pub(crate) goroutine: Option<&'static G>,
+    pub(crate) frames: Frames,
+    pub(crate) name: Option<Arc<str>>,
+}
+
+/// Asks the goroutine that runs on `m`; if its thread sleeps, only if `even_asleep`. `None`: it did not answer in time, or is
+/// inside the runtime. One caller at a time.
+pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
+    WHO.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
+    // Release: the handler sees whom we ask.
+    STATE.store(ASKED, Ordering::Release);
+    let sent = send_question(m, even_asleep);
+    let start = Instant::now();
+    while STATE.load(Ordering::Acquire) != ANSWERED {
+        let late = !sent || start.elapsed() > ANSWER_WITHIN;
+        if late && STATE.compare_exchange(ASKED, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            return None;
+        }
+        std::thread::yield_now();
+    }
+    // SAFETY: ANSWERED, and we are the only one who asks.
+    let answer = unsafe { &mut *ANSWER.0.get() };
+    let taken =
+        Answer { goroutine: answer.goroutine.take(), frames: answer.frames, name: answer.name.take() };
+    STATE.store(FREE, Ordering::Relaxed);
+    taken.goroutine.is_some().then_some(taken)
+}
+
+/// In the handler, on the thread of `m`.
+pub(crate) fn answer(m: &'static M, context: *mut c_void) {
+    if !ptr::eq(WHO.load(Ordering::Relaxed), m)
+        // Acquire pairs with `ask`.
+        || STATE.compare_exchange(ASKED, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_err()
+    {
+        return;
+    }
+    // SAFETY: TAKEN: it is ours.
+    let answer = unsafe { &mut *ANSWER.0.get() };
+    answer.goroutine = m.current().filter(|_| m.in_runtime.get() == 0);
+    if let Some(g) = answer.goroutine {
+        // SAFETY: the kernel passed the context. The code is stopped: we are its signal handler. The goroutine has not
+        // ended, so its info is there.
+        unsafe {
+            let registers = SignalFrame::new(context).registers();
+            unwind::stopped(&registers, g.slot.stack(), &mut answer.frames);
+            answer.name = g.info().and_then(|info| info.name.clone());
+        }
+    }
+    // Release: hands the answer over.
+    STATE.store(ANSWERED, Ordering::Release);
+}
+
+/// Sends the signal. False: the goroutine cannot be asked.
+fn send_question(m: &'static M, even_asleep: bool) -> bool {
+    // A thread that sleeps in the kernel is in a system call, which the signal might break off.
+    let asleep = || thread::is_asleep(m.tid()).unwrap_or(true);
+    signal_handler::is_enabled() && (even_asleep || !asleep()) && signal_handler::send(m.tid())
+}

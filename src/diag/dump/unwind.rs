@@ -1,0 +1,104 @@
+//! Walking the frames of a stack that does not run.
+//!
+//! The system's unwinder walks from its caller outwards, by the unwind tables that every function has.
+//! `arch::unwind_from` makes a caller whose table entry lies: it says that it was called from wherever a given set of
+//! registers was taken, with the registers as they were there. So the unwinder, which runs on its own thread's stack, walks over into the
+//! stopped code, and only reads that stack. Nothing is allocated and, with glibc 2.35 and GCC 12 or newer, no lock is
+//! taken: code may be looked at that was stopped anywhere.
+//!
+//! An address that an interrupted or hand-written function computes its frame from may be wrong for a moment. The walk ends
+//! as soon as a frame is not within the stack, or not above the last one, before anything there is read.
+//!
+//! Rejected: to run a function on the stopped stack that captures its own backtrace (it has to leave room for red zones
+//! and for what the trimmer gave back); frame pointers (Rust's own library is built without).
+
+use std::ffi::c_void;
+use std::ops::Range;
+
+use crate::arch::{self, Registers};
+
+/// At most this many frames of a goroutine are reported.
+pub(crate) const MAX_FRAMES: usize = 64;
+
+unsafe extern "C" {
+    fn _Unwind_Backtrace(step: extern "C" fn(*mut c_void, *mut c_void) -> i32, data: *mut c_void) -> i32;
+    fn _Unwind_GetIPInfo(context: *mut c_void, before: *mut i32) -> usize;
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+}
+
+/// Code addresses, the innermost first: of the call instructions, for frames that called.
+#[derive(Clone, Copy)]
+pub(crate) struct Frames {
+    addresses: [usize; MAX_FRAMES],
+    len: usize,
+}
+
+impl Frames {
+    pub(crate) const fn new() -> Frames {
+        Frames { addresses: [0; MAX_FRAMES], len: 0 }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[usize] {
+        &self.addresses[..self.len]
+    }
+}
+
+struct Walk<'a> {
+    /// Where the stopped code is, until the walk has come there.
+    start: Option<(usize, usize)>,
+    stack: Range<usize>,
+    frames: &'a mut Frames,
+}
+
+/// The frames of code that stopped with these registers. Nothing outside of `stack` is looked at.
+///
+/// # Safety
+/// The code does not run on meanwhile, and `stack` is readable.
+pub(crate) unsafe fn stopped(registers: &Registers, stack: Range<usize>, frames: &mut Frames) {
+    frames.len = 0;
+    if !stack.contains(&registers.sp()) {
+        return;
+    }
+    let mut walk = Walk { start: Some((registers.pc(), registers.sp())), stack, frames };
+    // SAFETY: the walk outlives the call; `registers` is valid; the rest is the caller's promise.
+    unsafe { arch::unwind_from(registers, begin, (&raw mut walk).cast()) };
+}
+
+/// The frames of the caller, which runs on `stack`.
+#[inline(never)]
+pub(crate) fn here(stack: Range<usize>, frames: &mut Frames) {
+    frames.len = 0;
+    let mut walk = Walk { start: None, stack, frames };
+    begin((&raw mut walk).cast());
+}
+
+extern "C" fn begin(walk: *mut c_void) {
+    // SAFETY: `step` has the right type and gets our Walk.
+    unsafe { _Unwind_Backtrace(step, walk) };
+}
+
+/// Called for every frame.
+extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> i32 {
+    const GO_ON: i32 = 0;
+    const STOP: i32 = 5;
+    // SAFETY: the unwinder passes its context, and the Walk that `begin` passed.
+    let (walk, address, before, stack_pointer) = unsafe {
+        let mut before = 0;
+        let address = _Unwind_GetIPInfo(context, &mut before);
+        (&mut *walk.cast::<Walk<'_>>(), address, before != 0, _Unwind_GetCFA(context))
+    };
+    if let Some(start) = walk.start {
+        if start != (address, stack_pointer) {
+            return GO_ON; // still our own frames
+        }
+        walk.start = None;
+    }
+    if !walk.stack.contains(&stack_pointer) || address == 0 || walk.frames.len == MAX_FRAMES {
+        return STOP;
+    }
+    // The next frame has to be above this one.
+    walk.stack.start = stack_pointer + 1;
+    walk.frames.addresses[walk.frames.len] = address - usize::from(!before);
+    walk.frames.len += 1;
+    GO_ON
+}

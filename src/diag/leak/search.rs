@@ -1,0 +1,398 @@
+//! The search itself: see the head of `mod.rs`.
+
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use super::desk::{Desk, List};
+use super::stop_all_threads::Stopped;
+use super::wait::{LONGEST, Wait};
+use crate::arch::RED_ZONE;
+use crate::chan::{counter, engine};
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sched::types::status::Status;
+use crate::stack::slab;
+use crate::sync::holder::StackPage;
+use crate::sync::reads::Reads;
+use crate::sync::{Blockers, Crowd};
+use crate::sys::inspect::{self, File, Memory};
+use crate::sys::mem::PAGE;
+
+/// The longest text of /proc/self/maps that is read (bytes).
+const MAPS: usize = 32 << 20;
+/// At most this many ranges are left out of the search.
+const HOLES: usize = 1 << 14;
+/// At most this many goroutines run.
+const RUNNING: usize = 1 << 14;
+
+/// A goroutine that may wait forever.
+#[derive(Clone, Copy)]
+struct Candidate {
+    g: &'static G,
+    /// Its part of `Search::waits`.
+    first: usize,
+    count: usize,
+    /// If it joins: the info of the goroutine that it waits for.
+    joins: usize,
+    /// If it waits for a lock.
+    lock: Option<Blockers>,
+    live: bool,
+    /// It is live, and its stack has been looked at.
+    spread: bool,
+}
+
+/// An allocation that can be reached only by its addresses, and those who wait at it only through it.
+#[derive(Clone, Copy)]
+struct Target {
+    start: usize,
+    end: usize,
+    found: bool,
+    /// It was found, and the allocation has been looked at.
+    spread: bool,
+}
+
+pub(super) struct Search {
+    /// By address, when all are known.
+    candidates: List<Candidate>,
+    /// The info of each candidate and where it is in that list, sorted.
+    infos: List<(usize, usize)>,
+    /// The candidates that keep others out of an RwLock, as places in that list, sorted. As many as fit.
+    crowds: List<(Crowd, usize)>,
+    /// Starts of targets.
+    waits: List<usize>,
+    /// By their starts, no two with the same.
+    targets: List<Target>,
+    holes: List<Range<usize>>,
+    /// Goroutines that an M has, by address.
+    running: List<usize>,
+    /// Where the stacks of all threads end, sorted.
+    tops: List<usize>,
+    buffer: List<usize>,
+    maps: List<u8>,
+    /// Around all targets.
+    bounds: Range<usize>,
+}
+
+impl Search {
+    /// How much room is needed for so many goroutines.
+    pub(super) fn room_for(goroutines: usize) -> usize {
+        Desk::room_for::<Candidate>(goroutines)
+            + Desk::room_for::<(usize, usize)>(goroutines)
+            + Desk::room_for::<(Crowd, usize)>(goroutines)
+            + Desk::room_for::<usize>(2 * goroutines)
+            + Desk::room_for::<Target>(2 * goroutines)
+            + Desk::room_for::<Range<usize>>(HOLES)
+            + 2 * Desk::room_for::<usize>(RUNNING)
+            + Desk::room_for::<usize>(PAGE / size_of::<usize>())
+            + Desk::room_for::<u8>(MAPS)
+    }
+
+    /// Nothing is known yet.
+    pub(super) fn new(desk: &mut Desk, goroutines: usize) -> Search {
+        Search {
+            candidates: desk.list(goroutines),
+            infos: desk.list(goroutines),
+            crowds: desk.list(goroutines),
+            waits: desk.list(2 * goroutines),
+            targets: desk.list(2 * goroutines),
+            holes: desk.list(HOLES),
+            running: desk.list(RUNNING),
+            tops: desk.list(RUNNING),
+            buffer: desk.list(PAGE / size_of::<usize>()),
+            maps: desk.list(MAPS),
+            bounds: 0..0,
+        }
+    }
+
+    /// After `run`: the goroutines that wait forever.
+    pub(super) fn leaked(&self) -> impl Iterator<Item = &'static G> {
+        self.candidates.as_slice().iter().filter(|candidate| !candidate.live).map(|candidate| candidate.g)
+    }
+
+    /// Finds out which candidates are live. `None`: something did not fit, or could not be read.
+    pub(super) fn run(&mut self, stopped: &Stopped, untouched: &[Range<usize>]) -> Option<()> {
+        let memory = Memory::open()?;
+        let reads = Reads::new();
+        for g in SCHED.platform.all_ms().filter_map(M::current) {
+            self.running.push(address(g)).then_some(())?;
+        }
+        self.running.as_mut_slice().sort_unstable();
+        let mut fits = true;
+        G::for_each(|g| fits &= self.consider(g));
+        slab::for_each_slab(|slab| fits &= self.holes.push(slab));
+        untouched.iter().for_each(|range| fits &= self.holes.push(range.clone()));
+        fits.then_some(())?;
+        for (_, _, stack) in stopped.threads().filter(|&(tid, ..)| !runs_user_code(tid)) {
+            // What they run is the runtime's, but registers that it does not use still hold values of the goroutine that ran
+            // there before.
+            if let Some(stack) = stack {
+                self.holes.push(stack).then_some(())?;
+            }
+        }
+        self.holes.as_mut_slice().sort_unstable_by_key(|hole| hole.start);
+        self.candidates.as_mut_slice().sort_unstable_by_key(|candidate| address(candidate.g));
+        for (index, candidate) in self.candidates.as_slice().iter().enumerate() {
+            self.infos.push((candidate.g.info.load(Ordering::Relaxed) as usize, index)).then_some(())?;
+            for lock in reads.of(candidate.g) {
+                self.crowds.push((Crowd::Readers(lock), index));
+            }
+            if let Some(crowd) = candidate.lock.and_then(|lock| lock.member_of) {
+                self.crowds.push((crowd, index));
+            }
+        }
+        self.infos.as_mut_slice().sort_unstable();
+        self.crowds.as_mut_slice().sort_unstable();
+        self.merge_targets();
+
+        self.look_at_mappings(&memory)?;
+        for (_, frame, _) in stopped.threads() {
+            // The registers are in memory that was looked at.
+            self.tops.push(frame.registers().sp().saturating_sub(RED_ZONE)).then_some(())?;
+        }
+        self.tops.as_mut_slice().sort_unstable();
+        G::for_each(|g| self.look_at_goroutine(g));
+        self.spread();
+        Some(())
+    }
+
+    /// Whether the goroutine is switched out: then its stack is in use from its context on.
+    fn is_switched_out(&self, g: &'static G) -> bool {
+        matches!(g.status(), Status::Waiting | Status::Runnable)
+            && self.running.as_slice().binary_search(&address(g)).is_err()
+    }
+
+    /// Makes it a candidate if it is one. False: no room.
+    fn consider(&mut self, g: &'static G) -> bool {
+        let Some(wait) = Some(g).filter(|g| self.is_switched_out(g)).and_then(Wait::of) else { return true };
+        let first = self.waits.len;
+        let mut count = 0;
+        let (mut joins, mut lock) = (0, None);
+        match wait {
+            Wait::Nothing => {}
+            Wait::Join(info) => joins = info,
+            Wait::Lock(blockers) => lock = Some(blockers),
+            Wait::Target(target) => {
+                count = 1;
+                if !self.add_target(target) {
+                    return false;
+                }
+            }
+            Wait::Select(place) => {
+                // SAFETY: it waits there, and everybody is stopped.
+                for object in unsafe { engine::objects(place) }.flatten().filter(|&object| object != 0) {
+                    count += 1;
+                    // SAFETY: a channel of a waiting select is alive.
+                    if !self.add_target(unsafe { counter::allocation(object) }) {
+                        return false;
+                    }
+                }
+            }
+        }
+        self.candidates.push(Candidate { g, first, count, joins, lock, live: false, spread: false })
+    }
+
+    fn add_target(&mut self, range: Range<usize>) -> bool {
+        let target = Target { start: range.start, end: range.end, found: false, spread: false };
+        self.waits.push(range.start) && self.targets.push(target)
+    }
+
+    /// Sorts the targets and makes those with the same start one.
+    fn merge_targets(&mut self) {
+        let targets = self.targets.as_mut_slice();
+        targets.sort_unstable_by_key(|target| target.start);
+        let mut kept: usize = 0;
+        for at in 0..targets.len() {
+            let target = targets[at];
+            match kept.checked_sub(1).and_then(|last| targets.get_mut(last)) {
+                Some(last) if last.start == target.start => last.end = last.end.max(target.end),
+                _ => {
+                    targets[kept] = target;
+                    kept += 1;
+                }
+            }
+        }
+        let start = targets.first().map_or(0, |target| target.start);
+        self.bounds = start..targets[..kept].iter().map(|target| target.end).max().unwrap_or(0);
+        self.targets.len = kept;
+    }
+
+    /// Marks the targets that these words point to.
+    fn look_at(&mut self, words: &[usize]) {
+        let (start, length) = (self.bounds.start, self.bounds.len());
+        for &word in words {
+            if word.wrapping_sub(start) < length {
+                self.found(word);
+            }
+        }
+    }
+
+    /// The same for memory at this address, but for allocations that nobody may be able to reach.
+    fn look_at_page(&mut self, address: usize, words: &[usize]) {
+        let (start, length) = (self.bounds.start, self.bounds.len());
+        for (index, &word) in words.iter().enumerate() {
+            if word.wrapping_sub(start) < length && !self.is_in_target(address + index * size_of::<usize>()) {
+                self.found(word);
+            }
+        }
+    }
+
+    fn is_in_target(&self, address: usize) -> bool {
+        let targets = self.targets.as_slice();
+        let after = targets.partition_point(|target| target.start <= address);
+        let near = targets[..after].iter().rev().take_while(|target| address < target.start + LONGEST);
+        near.into_iter().any(|target| address < target.end)
+    }
+
+    fn found(&mut self, word: usize) {
+        let targets = self.targets.as_mut_slice();
+        let after = targets.partition_point(|target| target.start <= word);
+        for target in targets[..after].iter_mut().rev() {
+            if target.start + LONGEST <= word {
+                break;
+            }
+            target.found |= word < target.end;
+        }
+    }
+
+    /// Looks at all memory but the holes.
+    fn look_at_mappings(&mut self, memory: &Memory) -> Option<()> {
+        let file = File::open(c"/proc/self/maps")?;
+        let (mut maps, holes) = (self.maps.clone(), self.holes.clone());
+        maps.len = maps.capacity;
+        let maps = file.read_all(maps.as_mut_slice())?;
+        self.maps.len = maps.len();
+        inspect::written_mappings(maps, |mapping| {
+            let mut at = mapping.start;
+            let first = holes.as_slice().partition_point(|hole| hole.end <= at);
+            for hole in &holes.as_slice()[first..] {
+                if hole.start >= mapping.end {
+                    break;
+                }
+                if hole.start > at {
+                    self.look_at_memory(memory, at..hole.start);
+                }
+                at = at.max(hole.end);
+            }
+            if at < mapping.end {
+                self.look_at_memory(memory, at..mapping.end);
+            }
+        });
+        Some(())
+    }
+
+    fn look_at_memory(&mut self, memory: &Memory, range: Range<usize>) {
+        let mut buffer = self.buffer.clone();
+        buffer.len = buffer.capacity;
+        let pages = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
+        memory.each(pages, buffer.as_mut_slice(), |address, words| self.look_at_page(address, words));
+    }
+
+    /// A goroutine that is not a candidate is a root.
+    fn look_at_goroutine(&mut self, g: &'static G) {
+        if g.status() == Status::Dead || self.candidate(g).is_some() {
+            return;
+        }
+        let slot = slot(g);
+        let switched_out = self.is_switched_out(g);
+        let tops = self.tops.as_slice();
+        let top = if switched_out {
+            g.context.get()
+        } else {
+            tops.get(tops.partition_point(|&top| top < slot.start)).copied().unwrap_or(0)
+        };
+        let start = if slot.contains(&top) { top } else { slot.start };
+        // SAFETY: the slot is mapped, and nobody writes.
+        self.look_at(unsafe { words(start, slot.end) });
+    }
+
+    fn candidate(&self, g: &'static G) -> Option<usize> {
+        self.candidates.as_slice().binary_search_by_key(&address(g), |candidate| address(candidate.g)).ok()
+    }
+
+    /// What can be reached from candidates that are live is live.
+    fn spread(&mut self) {
+        let mut done = false;
+        while !done {
+            done = true;
+            for at in 0..self.targets.len {
+                let target = self.targets.as_slice()[at];
+                if target.found && !target.spread {
+                    self.targets.as_mut_slice()[at].spread = true;
+                    // SAFETY: it is an allocation that is in use, and nobody writes.
+                    self.look_at(unsafe { words(target.start, target.end) });
+                }
+            }
+            for at in 0..self.candidates.len {
+                let candidate = self.candidates.as_slice()[at];
+                if !candidate.spread && (candidate.live || self.may_end(&candidate)) {
+                    self.candidates.as_mut_slice()[at] = Candidate { live: true, spread: true, ..candidate };
+                    done = false;
+                    let (slot, context) = (slot(candidate.g), candidate.g.context.get());
+                    let start = if slot.contains(&context) { context } else { slot.start };
+                    // SAFETY: the slot is mapped, and nobody writes.
+                    self.look_at(unsafe { words(start, slot.end) });
+                }
+            }
+        }
+    }
+
+    /// The candidate whose stack this address is in.
+    fn stack_owner(&self, on_stack: usize) -> Option<&Candidate> {
+        let candidates = self.candidates.as_slice();
+        // A stack lies below its G.
+        let next = candidates.get(candidates.partition_point(|candidate| address(candidate.g) < on_stack))?;
+        slot(next.g).contains(&on_stack).then_some(next)
+    }
+
+    /// Whether nobody of these is known to wait forever.
+    fn all_live(&self, crowd: Crowd) -> bool {
+        let crowds = self.crowds.as_slice();
+        let first = crowds.partition_point(|&(other, _)| other < crowd);
+        let members = crowds[first..].iter().take_while(|&&(other, _)| other == crowd);
+        members.into_iter().all(|&(_, at)| self.candidates.as_slice()[at].live)
+    }
+
+    /// Whether something that can end the wait was found.
+    fn may_end(&self, candidate: &Candidate) -> bool {
+        if let Some(Blockers { holder, crowd, .. }) = candidate.lock {
+            let holder = holder.and_then(|page: StackPage| self.stack_owner(page.near(address(candidate.g))));
+            return holder.is_none_or(|holder| holder.live) && crowd.is_none_or(|crowd| self.all_live(crowd));
+        }
+        if candidate.joins != 0 {
+            // Only a goroutine that waits forever never ends.
+            let other = self.infos.as_slice().binary_search_by_key(&candidate.joins, |&(info, _)| info);
+            return other.is_err()
+                || other.is_ok_and(|at| self.candidates.as_slice()[self.infos.as_slice()[at].1].live);
+        }
+        let targets = self.targets.as_slice();
+        self.waits.as_slice()[candidate.first..candidate.first + candidate.count].iter().any(|start| {
+            targets.binary_search_by_key(start, |target| target.start).is_ok_and(|at| targets[at].found)
+        })
+    }
+}
+
+/// The addresses of its stack, its G and its thread-locals.
+fn slot(g: &'static G) -> Range<usize> {
+    let start = g.slot.stack().start;
+    start..start + g.slot.class().slot_size()
+}
+
+/// Whether the thread runs user code: not the scheduler on its own stack, and not one of the runtime's other threads.
+fn runs_user_code(tid: u32) -> bool {
+    let scheduler = SCHED.platform.m_of_thread(tid).is_some_and(|m| m.current().is_none());
+    !SCHED.platform.is_service_thread(tid) && !scheduler
+}
+
+fn address(g: &'static G) -> usize {
+    ptr::from_ref(g) as usize
+}
+
+/// # Safety
+/// The memory can be read, and nobody writes to it.
+unsafe fn words<'a>(start: usize, end: usize) -> &'a [usize] {
+    let start = start.next_multiple_of(size_of::<usize>());
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(start as *const usize, (end - start) / size_of::<usize>()) }
+}

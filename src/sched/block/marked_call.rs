@@ -1,0 +1,83 @@
+//! Marked blocking calls: `gort::blocking`.
+//!
+//! Entering leaves the P behind in state `in_syscall`, where any thread may take it: sysmon does when there is work
+//! for it, or after a while. Leaving takes it back with one compare-and-swap if nobody did, else any idle P, else
+//! the goroutine waits in the global queue. Which M left a P behind does not matter: a P in `in_syscall` belongs to the
+//! thread that swaps first.
+
+use std::sync::atomic::compiler_fence;
+
+use crate::arch::{self, Registers};
+use crate::base::atomic::Ordering;
+use crate::sched::run::runtime_section::{self, Section};
+use crate::sched::types::current::current;
+use crate::sched::types::g::{G, Switch};
+use crate::sched::types::status::Status;
+use crate::sched::word::pinned_readers::{self, Reading};
+
+/// Runs `f`, which may block its thread.
+pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
+    let Some(g) = current() else { return f() };
+    if g.blocking.get() {
+        return f(); // nested: the P is given up already
+    }
+    // Where a report finds the stack of the call's caller, which stays as it is until we return.
+    let registers = arch::own_registers();
+    enter(g, &registers);
+    let _exit = Exit(g);
+    f()
+}
+
+/// A tag in `G::wait_object` while it points to the registers of a blocking call. No goroutine waits for an odd address.
+const REGISTERS: usize = 1;
+
+/// Where the caller of a marked blocking call stopped. As long as `reading` lives the call does not return.
+pub(crate) fn registers_of<'a>(g: &'static G, _reading: &'a Reading) -> Option<&'a Registers> {
+    // Acquire pairs with the release in `enter`.
+    let object = g.wait_object.load(Ordering::Acquire);
+    let registers = (object & REGISTERS != 0).then_some((object & !REGISTERS) as *const Registers)?;
+    // SAFETY: `Exit` takes the pointer away before the call's frame goes, and waits for readers.
+    Some(unsafe { &*registers })
+}
+
+fn enter(g: &'static G, registers: &Registers) {
+    let section = runtime_section::enter_as(g);
+    let (m, p) = (section.m(), section.p());
+    p.stats.syscalls.add(1);
+    g.blocking.set(true);
+    // Release: the registers are complete.
+    g.wait_object.store(std::ptr::from_ref(registers) as usize | REGISTERS, Ordering::Release);
+    g.set_status(Status::Syscall);
+    m.syscall_p.set(Some(p));
+    m.set_p(None);
+    p.syscall_tick.store(p.syscall_tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    // Release: hands over all we did with the P.
+    p.in_syscall.store(true, Ordering::Release);
+    section.keep();
+    // What happened inside comes before a handler sees that we are out.
+    compiler_fence(Ordering::SeqCst);
+    m.in_runtime.set(0);
+}
+
+/// Ends the blocking call, also when it unwinds.
+struct Exit(&'static G);
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        let g = self.0;
+        g.wait_object.store(0, Ordering::Relaxed);
+        pinned_readers::let_them_finish();
+        let m = g.m();
+        m.in_runtime.set(1);
+        // A handler sees that before anything that follows.
+        compiler_fence(Ordering::SeqCst);
+        let section = Section::resume(g);
+        // The call may have used the runtime inside, and got a P then.
+        if !m.has_p() && !m.take_p_back() {
+            section.switch(Switch::NeedP);
+        }
+        g.m().syscall_p.set(None);
+        g.blocking.set(false);
+        g.set_status(Status::Running);
+    }
+}

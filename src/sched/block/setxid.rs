@@ -1,0 +1,39 @@
+//! setuid, setgid and their kin from goroutines, and while goroutines run.
+//!
+//! Linux keeps user and group ids for each thread, POSIX for the process. So glibc lets every thread make the system call:
+//! it marks each thread's descriptor, sends the thread a signal of its own, and sends it again until the handler has
+//! removed the mark. The handler looks for it at the thread pointer. On a thread that runs a goroutine that is the
+//! goroutine's block, which was not marked; the mark on the thread's own would stay, and the caller would send signals
+//! for ever.
+//!
+//! Therefore this handler goes before glibc's and lends it the thread's own thread pointer. A goroutine that calls setuid
+//! is no special case: to glibc its own thread is another one, which makes the call too.
+
+use std::ffi::c_void;
+
+use crate::sched::schedt::SCHED;
+use crate::sys::signal::{self, Previous, SigInfo};
+use crate::sys::thread;
+use crate::tls;
+
+static PREVIOUS: Previous = Previous::new();
+
+/// Once, at start-up. glibc has set its handler when it made the first thread.
+pub(crate) fn init() {
+    signal::wrap_libc_handler(signal::SIGSETXID, on_setxid, &PREVIOUS);
+}
+
+extern "C" fn on_setxid(number: i32, info: *mut SigInfo, context: *mut c_void) {
+    let Some(m) = SCHED.platform.m_of_thread(thread::tid()) else {
+        PREVIOUS.call(number, info, context);
+        return;
+    };
+    let interrupted = tls::current();
+    // SAFETY: the thread's own thread pointer, which no other thread uses; and then what was there before. Neither side
+    // holds a reference into TLS across this: the interrupted code goes on with what it had.
+    unsafe {
+        tls::switch_to(m.own_tp.get());
+        PREVIOUS.call(number, info, context);
+        tls::switch_to(interrupted);
+    }
+}

@@ -1,0 +1,125 @@
+//! GOMAXPROCS: how many Ps there are, and changing that at run time.
+//!
+//! Growing makes new Ps idle and wakes an M. Shrinking stops only the Ps that have to go: each is marked
+//! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after moving
+//! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
+//! number of goroutines run at once. No other P stops.
+
+use super::park::park_ready::{park, yield_now};
+use super::run::runtime_section;
+use super::schedt::SCHED;
+use super::types::p::P;
+use super::types::wait_reason::WaitReason;
+use super::types::waiter::Waiter;
+use crate::base::atomic::{MAX_PROCS, Ordering};
+use crate::sys::cpus::QuotaWatch;
+
+/// Sets the number of Ps, between 1 and [`MAX_PROCS`]. Returns the former one.
+pub(crate) fn set(wanted: usize) -> usize {
+    let changing = &SCHED.platform.gomaxprocs.changing;
+    while changing.swap(true, Ordering::Acquire) {
+        yield_now();
+    }
+    let before = SCHED.procs();
+    if change(before, wanted, Some(Waiter::current())) {
+        park(WaitReason::Semaphore, 0);
+    }
+    changing.store(false, Ordering::Release);
+    before
+}
+
+/// As [`set`], by the housekeeper, which must not wait: goroutines may need a new M before they let go of their Ps. If another
+/// thread is changing the number, nothing is done.
+fn set_soon(wanted: usize) {
+    let changing = &SCHED.platform.gomaxprocs.changing;
+    if !changing.swap(true, Ordering::Acquire) && !change(SCHED.procs(), wanted, None) {
+        changing.store(false, Ordering::Release);
+    }
+}
+
+/// True: Ps have to go. When the last one has gone, `waiter` is readied, or, if there is none, the change is over.
+fn change(before: usize, wanted: usize, waiter: Option<Waiter>) -> bool {
+    let wanted = wanted.clamp(1, MAX_PROCS);
+    if wanted < before {
+        shrink(before, wanted, waiter);
+        return true;
+    }
+    grow(before, wanted);
+    false
+}
+
+/// Makes the first Ps.
+pub(crate) fn start(count: usize) {
+    grow(0, count.clamp(1, MAX_PROCS));
+}
+
+fn grow(before: usize, wanted: usize) {
+    for id in before..wanted {
+        let p = *SCHED.ps[id].get_or_init(|| Box::leak(Box::new(P::new(id as u32))));
+        p.retired.store(false, Ordering::Relaxed);
+        p.preempt.store(false, Ordering::Relaxed);
+        SCHED.procs.store(id as u32 + 1, Ordering::SeqCst);
+        let section = runtime_section::enter();
+        SCHED.lock().put_idle_p(p);
+        drop(section);
+    }
+    let section = runtime_section::enter();
+    if SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
+        SCHED.wake_p();
+    }
+    drop(section);
+}
+
+fn shrink(before: usize, wanted: usize, waiter: Option<Waiter>) {
+    let gomaxprocs = &SCHED.platform.gomaxprocs;
+    // Before the number: sysmon must not think that all Ps are idle.
+    gomaxprocs.still_leaving.store(before - wanted, Ordering::SeqCst);
+    SCHED.procs.store(wanted as u32, Ordering::SeqCst);
+    {
+        let mut leaving = gomaxprocs.leaving.lock();
+        leaving.count = before - wanted;
+        leaving.waiter = waiter;
+    }
+    for p in (wanted..before).filter_map(|id| SCHED.p(id)) {
+        let section = runtime_section::enter();
+        let locked = SCHED.lock();
+        p.retired.store(true, Ordering::Relaxed);
+        p.preempt.store(true, Ordering::Relaxed);
+        let was_free = locked.take_this_idle_p(p) || p.take_from_syscall();
+        drop(locked);
+        if was_free {
+            SCHED.retire_p(p);
+        }
+        drop(section);
+    }
+}
+
+/// The number is the program's choice from now on: it does not follow the CPU quota.
+pub(crate) fn choose() {
+    SCHED.platform.gomaxprocs.chosen.store(true, Ordering::Relaxed);
+}
+
+/// Follows the CPU quota and the affinity as long as the program has not chosen a number.
+pub(crate) struct QuotaFollower(Option<QuotaWatch>);
+
+impl QuotaFollower {
+    pub(crate) fn new() -> QuotaFollower {
+        QuotaFollower(None)
+    }
+
+    /// Looks at the limits and adopts them if they changed.
+    pub(crate) fn look(&mut self) {
+        if SCHED.platform.gomaxprocs.chosen.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.0.as_mut().is_some_and(QuotaWatch::moved) {
+            self.0 = None;
+        }
+        let watch = self.0.get_or_insert_with(QuotaWatch::new);
+        watch.poll();
+        let wanted = watch.default_procs();
+        if wanted != SCHED.procs() {
+            set_soon(wanted);
+        }
+    }
+}

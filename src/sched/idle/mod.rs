@@ -1,0 +1,11 @@
+//! What happens where goroutines become runnable and where Ms have nothing to do: enqueueing, waking an M, stopping one,
+//! waiting for timers and I/O.
+
+pub(crate) mod due_timers;
+pub(crate) mod locked_m;
+pub(crate) mod poll_wait;
+pub(crate) mod ready;
+pub(crate) mod start_m;
+pub(crate) mod stop_m;
+pub(crate) mod wake_p;
+pub(crate) mod wake_sysmon;

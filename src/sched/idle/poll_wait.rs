@@ -1,0 +1,186 @@
+//! The one M that waits for time and I/O when its P has nothing to do. It holds no P while it waits.
+//!
+//! `until` is the time at which that M will wake up by itself: 0 when none waits. A thread that starts an earlier timer
+//! interrupts it. The poller publishes `until` first and looks at all timers after; a thread that starts a timer publishes
+//! the timer first and looks at `until` after. So one of them sees the other (all four SeqCst).
+
+use std::sync::atomic::Ordering;
+
+use super::due_timers::earliest;
+use super::wake_sysmon;
+use crate::netpoll;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::GList;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
+use crate::sched::types::waiter::Waiter;
+use crate::sys::clock::nanotime;
+use crate::timer::NEVER;
+
+/// The poller waits at least this long (ns), even for a timer that is due earlier, and then serves all timers that became due
+/// meanwhile: to sleep and wake up for each of thousands costs more than all else. Linux gives its own sleepers
+/// the same slack.
+const SLACK: u64 = 50_000;
+
+/// The same (ns) where many timers are due: to wake up every 50 µs would be a good part of the work.
+const SLACK_OF_MANY: u64 = 250_000;
+
+/// For a timer that is due later than this (ns) no M need wait now: sysmon sees much earlier that none does.
+const FAR: u64 = 20_000_000;
+
+/// If no one has polled for this long (ns), poll before stealing.
+const POLL_BEFORE_STEALING_AFTER: u64 = 1_000_000;
+
+/// A timer was started that fires at `when`.
+#[inline]
+pub(crate) fn new_deadline(when: u64) {
+    let until = SCHED.platform.poll.until.load(Ordering::SeqCst);
+    if until != 0 && when < until {
+        interrupt_before(until);
+    }
+}
+
+#[cold]
+fn interrupt_before(until: u64) {
+    // If the poller wakes up as soon as it would after the interruption, it need not be interrupted.
+    if until > nanotime().saturating_add(SCHED.platform.poll.slack.load(Ordering::Relaxed)) {
+        netpoll::interrupt();
+    }
+}
+
+/// Whether an M waits for the timers. SeqCst: see `new_deadline`.
+pub(crate) fn is_waiting() -> bool {
+    SCHED.platform.poll.until.load(Ordering::SeqCst) != 0
+}
+
+/// Whether an M waits here, or is about to.
+pub(crate) fn is_busy() -> bool {
+    SCHED.platform.poll.busy.load(Ordering::Relaxed)
+}
+
+/// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with
+/// a P.
+pub(crate) fn wait(m: &'static M) {
+    if !may_make_work() {
+        return;
+    }
+    let poll = &SCHED.platform.poll;
+    // SeqCst: see `ensure`.
+    if poll.busy.swap(true, Ordering::SeqCst) {
+        // Its deadline may be later than a timer that was moved or that its P left behind.
+        new_deadline(earliest());
+        return;
+    }
+    poll.until.store(NEVER, Ordering::SeqCst);
+    let first = earliest();
+    let now = nanotime();
+    let slack = slack(SCHED.all_ps(), now);
+    poll.slack.store(slack, Ordering::Relaxed);
+    let until = first.max(now.saturating_add(slack));
+    poll.until.store(until, Ordering::SeqCst);
+    let ready = GList::new();
+    if first > now {
+        netpoll::wait((until != NEVER).then(|| until - now), |waiter| wake(waiter, &ready));
+    }
+    poll.until.store(0, Ordering::SeqCst);
+    poll.busy.store(false, Ordering::SeqCst);
+    take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
+}
+
+fn wake(waiter: usize, ready: &GList) {
+    Waiter::from_word(waiter).wake_into(ready);
+}
+
+/// Whether a timer or a descriptor may make work later.
+pub(crate) fn may_make_work() -> bool {
+    netpoll::has_waiters() || earliest() != NEVER
+}
+
+/// How long to wait at least for the timers of these Ps (ns).
+pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 {
+    let many = ps.into_iter().any(|p| p.timers.many_are_due(now + SLACK_OF_MANY));
+    if many { SLACK_OF_MANY } else { SLACK }
+}
+
+/// For an M with a P that has nothing in its queues: takes what is ready by now, if no M waits for it and polling is due.
+/// True: there are goroutines in the queue of `p`.
+///
+/// It is due if preempted goroutines wait, which come last, or if no one has polled for a while although other Ps have work.
+/// Otherwise stealing comes first: the kernel may have stopped the thread of another P's owner, and an M that always
+/// finds I/O would let that P's goroutines wait until the thread goes on (an HTTP server with 64 connections on two busy
+/// cores: p99 4.4 → 1.1 ms). And if there is nothing to steal either, the M polls when it goes to wait.
+pub(crate) fn poll_if_due(p: &'static P) -> bool {
+    let overdue = || {
+        let since = nanotime().saturating_sub(netpoll::last_poll());
+        since >= POLL_BEFORE_STEALING_AFTER && SCHED.work_anywhere()
+    };
+    if !netpoll::has_waiters() || is_busy() || (SCHED.preempted_len() == 0 && !overdue()) {
+        return false;
+    }
+    let ready = GList::new();
+    netpoll::wait(Some(0), |waiter| wake(waiter, &ready));
+    let some = ready.len() != 0;
+    SCHED.inject_on(p, &ready);
+    some
+}
+
+/// Polls without a P, for sysmon and the housekeeper, unless an M waits.
+pub(crate) fn poll_without_p() {
+    if netpoll::has_waiters() && !is_busy() {
+        let ready = GList::new();
+        netpoll::wait(Some(0), |waiter| wake(waiter, &ready));
+        SCHED.inject_global(&ready);
+    }
+}
+
+/// Makes sure that an M polls, where a foreign thread is about to wait for I/O, or a P became idle without its M coming by
+/// here. If no M polls, and no P is busy (whose M would poll before it stops), an M must start to.
+///
+/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks at `busy`,
+/// the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and stops
+/// spinning before it looks at the registrations and timers in `wait`. All of these are SeqCst, so one of the two sees
+/// the other. If `busy` was seen set, its M polls, or it left and passes by here again before it stops.
+pub(crate) fn ensure() {
+    if !SCHED.platform.poll.busy.load(Ordering::SeqCst) && may_make_work() {
+        SCHED.wake_p();
+    }
+}
+
+/// No thread can be started, and a polling M cannot be handed a P: poll now, and interrupt the poller if work is queued.
+pub(crate) fn run_without_new_thread() {
+    poll_without_p();
+    if SCHED.idle.work_waits(|| SCHED.work_anywhere()) && is_busy() {
+        netpoll::interrupt();
+    }
+}
+
+/// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
+///
+/// Normally the M then spins, and as it finds work another one is woken, which in the end polls in its place. For a single
+/// goroutine, and when no timer is due soon (`alone`), that would be a thread woken for each request: then no M polls
+/// until this M is done with it, or sysmon finds after about a millisecond that it takes long.
+fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
+    let mut locked = SCHED.lock();
+    let Some(p) = locked.take_idle_p() else {
+        ready.for_each(|g| g.set_status(Status::Runnable));
+        locked.push_global_list(ready);
+        drop(locked);
+        // All Ps are busy, and no M polls any more.
+        wake_sysmon::look_soon();
+        return;
+    };
+    drop(locked);
+    m.set_p(Some(p));
+    if alone
+        && ready.len() == 1
+        && let Some(g) = ready.pop_front()
+    {
+        g.set_status(Status::Runnable);
+        SCHED.put_next(p, g);
+        return;
+    }
+    m.spinning.set(true);
+    SCHED.idle.add_spinner();
+    SCHED.inject_on(p, ready);
+}

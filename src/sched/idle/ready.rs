@@ -1,0 +1,162 @@
+//! Making goroutines runnable: putting them where a thief or a P that looks around finds them.
+//!
+//! After each put, `wake_p` (`wake_p.rs`) wakes an M if a P is idle and no M spins. One is enough: a spinner that finds work
+//! wakes the next.
+
+use std::ptr;
+
+use crate::base::atomic::{Ordering, fence};
+use crate::sched::machine::hooks;
+use crate::sched::platform::Platform;
+use crate::sched::queue::runq::BATCH;
+use crate::sched::schedt::{SCHED, Sched};
+use crate::sched::types::g::{G, GList};
+use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
+use crate::sched::types::waiter::{Target, Waiter};
+
+impl<X: Platform> Sched<X> {
+    /// Makes a goroutine runnable, which belongs to the caller, in the global queue.
+    pub(crate) fn ready_global(&self, g: &'static G) {
+        g.set_status(Status::Runnable);
+        self.lock().push_global(g);
+        self.wake_p();
+    }
+
+    /// As [`ready_global`](Sched::ready_global), next on a P that the caller owns.
+    #[inline]
+    pub(crate) fn ready_on(&self, p: &'static P, g: &'static G) {
+        g.set_status(Status::Runnable);
+        self.put_next(p, g);
+        if self.idle.should_wake() {
+            if !p.deferred_wake.keeps(&p.runq) {
+                self.wake_p_slow();
+            }
+        } else {
+            self.tell_if_all_busy();
+        }
+    }
+
+    /// As [`ready_on`](Sched::ready_on), for all of a list, in order, at the end of the ring.
+    pub(crate) fn inject_on(&self, p: &'static P, list: &GList) {
+        if list.len() == 0 {
+            return;
+        }
+        while let Some(g) = list.pop_front() {
+            g.set_status(Status::Runnable);
+            self.put_last(p, g);
+        }
+        // Between the puts and the look at the idle Ps: see `put_last`.
+        fence(Ordering::SeqCst);
+        self.wake_p();
+    }
+
+    /// As [`inject_on`](Sched::inject_on), without a P.
+    pub(crate) fn inject_global(&self, list: &GList) {
+        if list.len() != 0 {
+            list.for_each(|g| g.set_status(Status::Runnable));
+            self.lock().push_global_list(list);
+            self.wake_p();
+        }
+    }
+
+    /// Puts `g` into runnext; what was there goes to the end of the ring. The caller owns the P.
+    #[inline]
+    pub(crate) fn put_next(&self, p: &'static P, g: &'static G) {
+        // SAFETY: the caller owns the P (P1).
+        let owner = unsafe { p.runq.owner() };
+        let kicked = owner.put_next(ptr::from_ref(g).cast_mut());
+        if !kicked.is_null() {
+            // SAFETY: the queue holds pointers to Gs only.
+            self.put_last(p, unsafe { &*kicked });
+        }
+    }
+
+    /// Puts `g` at the end of the ring, or, if that is full, half of the ring and `g` into the global queue. A caller that
+    /// then calls `wake_p` for it needs a SeqCst fence between, unless a `put_next` came before.
+    #[inline]
+    pub(crate) fn put_last(&self, p: &'static P, g: &'static G) {
+        // SAFETY: the caller owns the P (P1).
+        if !unsafe { p.runq.owner() }.try_put(ptr::from_ref(g).cast_mut()) {
+            self.overflow_to_global(p, g);
+        }
+    }
+
+    #[cold]
+    fn overflow_to_global(&self, p: &'static P, g: &'static G) {
+        // SAFETY: the caller owns the P.
+        let owner = unsafe { p.runq.owner() };
+        let mut batch = [ptr::null_mut(); BATCH];
+        loop {
+            if let Some(count) = owner.take_half_when_full(&mut batch) {
+                batch[count] = ptr::from_ref(g).cast_mut();
+                p.stats.overflows.add(1);
+                // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+                unsafe { self.lock().push_global_batch(&batch[..=count]) };
+                // On the way between the queues no M could see them.
+                self.wake_p();
+                return;
+            }
+            if owner.try_put(ptr::from_ref(g).cast_mut()) {
+                return;
+            }
+        }
+    }
+
+    /// Puts a goroutine that yielded at the end of the ring, after another one took its place on the P. In between no M could
+    /// see it, so one may have to be woken.
+    #[inline]
+    pub(crate) fn requeue_yielded(&self, p: &'static P, g: &'static G) {
+        self.put_last(p, g);
+        if self.idle.some_p_idle() {
+            fence(Ordering::SeqCst);
+            self.wake_p();
+        }
+    }
+
+    /// Moves everything in the P's run queue to the global queue. The caller owns the P.
+    pub(crate) fn drain_to_global(&self, p: &'static P) {
+        // SAFETY: the caller owns the P.
+        let owner = unsafe { p.runq.owner() };
+        let list = GList::new();
+        loop {
+            let next = owner.take_next();
+            let g = if next.is_null() { owner.take() } else { next };
+            if g.is_null() {
+                break;
+            }
+            // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+            list.push_back(unsafe { &*g });
+        }
+        if list.len() != 0 {
+            self.lock().push_global_list(&list);
+        }
+    }
+}
+
+impl Waiter {
+    /// Ends the wait, inside the runtime: a goroutine that is to run is appended to `list`, and the caller injects the list.
+    /// Never blocks, allocates nothing. For pollers and timers.
+    pub(crate) fn wake_into(self, list: &GList) {
+        let mut next = Some(self);
+        while let Some(waiter) = next.take() {
+            match waiter.target() {
+                Target::Goroutine(g) if !g.park.notify() => {}
+                Target::Goroutine(g) if g.bubble.get() == 0 => list.push_back(g),
+                Target::Goroutine(g) => (hooks().bubble.ready)(g, None),
+                Target::Thread(note) => note.set(),
+                Target::Poller(word, poller) => next = word.notify().then_some(poller),
+                // SAFETY: the promise of `from_hook`.
+                Target::Hook(hook) => next = unsafe { ((*hook).ready_inside)(hook) },
+            }
+        }
+    }
+
+    /// As [`wake_into`](Waiter::wake_into), for code inside the runtime that may have no P: g0, or a signal handler, which
+    /// runs on the stopped goroutine's thread-locals but must not act as that goroutine.
+    pub(crate) fn ready_without_p(self) {
+        let list = GList::new();
+        self.wake_into(&list);
+        SCHED.inject_global(&list);
+    }
+}

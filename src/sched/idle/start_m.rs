@@ -1,0 +1,23 @@
+//! Asking the housekeeper for a new M. Starting a thread allocates, and an M that holds a P must not wait for the allocator:
+//! the holder of its lock may be waiting for that very P.
+
+use std::sync::atomic::Ordering;
+
+use crate::sched::schedt::SCHED;
+
+/// Asks for a new M. The caller's token passes to it.
+pub(crate) fn start_spinning_m() {
+    SCHED.platform.housekeeper.start_spinning_m.store(true, Ordering::Release);
+    wake_housekeeper();
+}
+
+/// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is there for its P.
+pub(crate) fn start_spare_m() {
+    SCHED.platform.housekeeper.start_spare_m.store(true, Ordering::Release);
+    wake_housekeeper();
+}
+
+/// Wakes the housekeeper up, also from a signal handler.
+pub(crate) fn wake_housekeeper() {
+    SCHED.platform.housekeeper.wake.set();
+}

@@ -1,0 +1,42 @@
+//! Stopping an M that has nothing to do, until another thread hands it a P; and ending surplus threads.
+
+use std::time::{Duration, Instant};
+
+use crate::sched::schedt::SCHED;
+use crate::sched::types::m::M;
+use crate::sys::thread;
+
+/// A stopped M waits this long before it asks whether it is one too many.
+const SURPLUS_AFTER: Duration = Duration::from_secs(5);
+
+/// Idle threads beyond GOMAXPROCS + 1 end; with a large GOMAXPROCS already beyond this many.
+const KEEP_AT_MOST: u32 = 16;
+
+/// Stops until another thread sets `next_p`. False: there are enough idle Ms, and this thread shall end.
+pub(crate) fn stop_m(m: &'static M) -> bool {
+    debug_assert!(m.p().is_none() && !m.spinning.get());
+    m.cpu.set(thread::cpu());
+    SCHED.lock().put_idle_m(m);
+    // Two waits at the most: an idle process has no periodic wake-ups.
+    if !m.note.wait_until(Some(Instant::now() + SURPLUS_AFTER)) {
+        let keep = (SCHED.procs() as u32).min(KEEP_AT_MOST) + 1;
+        if SCHED.lock().retire_idle_m(m, keep) {
+            return false;
+        }
+        m.note.wait();
+    }
+    m.set_p(m.next_p.take());
+    true
+}
+
+/// Sleeps until another thread hands the M a P, to go on with the goroutine that it has.
+pub(crate) fn wait_for_p(m: &'static M) {
+    m.cpu.set(thread::cpu());
+    m.note.wait();
+    let p = m.next_p.take();
+    m.set_p(p);
+    if let Some(p) = p {
+        p.begin_slice();
+        p.answer_preempt();
+    }
+}

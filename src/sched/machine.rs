@@ -1,0 +1,217 @@
+//! The state of the real machine around the scheduler: its threads, and what they tell each other. The functions that use
+//! it are in the folders; `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of
+//! [`SCHED`](super::schedt::SCHED).
+
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::hooks::Hooks;
+use super::schedt::SCHED;
+use super::types::m::M;
+use super::types::waiter::Waiter;
+use crate::base::free_list::FreeList;
+use crate::base::lock::Lock;
+use crate::base::note::Note;
+use crate::sys::signal::Previous;
+use crate::sys::topology::Topology;
+
+pub(crate) struct Machine {
+    pub(crate) boot: Boot,
+    pub(crate) poll: Poll,
+    pub(crate) sysmon: Sysmon,
+    pub(crate) housekeeper: Housekeeper,
+    pub(crate) preempt: Preempt,
+    pub(crate) gomaxprocs: GoMaxProcs,
+    /// The newest M; all are linked through `M::older`.
+    ms: AtomicPtr<M>,
+    m_count: AtomicU32,
+    /// Distances between CPUs, where they differ.
+    pub(crate) topology: OnceLock<Option<Topology>>,
+    /// Ids for the next goroutines.
+    pub(crate) next_id: AtomicU64,
+    /// Goroutines that were made by foreign threads.
+    pub(crate) created_outside: AtomicU64,
+    /// A clock that is about a second behind at most while goroutines run (ns): when the last trimming pass was. A goroutine
+    /// notes it when it parks.
+    pub(crate) coarse_clock: AtomicU64,
+    /// Small blocks that no P keeps (`run/small_blocks.rs`).
+    pub(crate) small_blocks: Lock<FreeList>,
+}
+
+/// How far the start of the runtime has come (`boot.rs`).
+pub(crate) struct Boot {
+    pub(crate) started: AtomicBool,
+    /// The runtime ran in the process from which this one was forked, and its threads are not here.
+    pub(crate) forked: AtomicBool,
+    /// Whether goroutines can have thread-local storage of their own; the error says what is missing.
+    pub(crate) private_tls: OnceLock<Result<(), String>>,
+    pub(crate) hooks: OnceLock<&'static Hooks>,
+}
+
+/// The M that waits for time and I/O (`idle/poll_wait.rs`).
+pub(crate) struct Poll {
+    /// An M blocks in the poller, or is about to.
+    pub(crate) busy: AtomicBool,
+    /// When that M will wake up by itself (ns); 0 when none waits.
+    pub(crate) until: AtomicU64,
+    /// The slack of the current wait (ns).
+    pub(crate) slack: AtomicU64,
+}
+
+/// What others tell sysmon (`idle/wake_sysmon.rs`).
+pub(crate) struct Sysmon {
+    pub(crate) asleep: AtomicBool,
+    /// In a pause that is longer than it would be if goroutines waited.
+    pub(crate) in_long_pause: AtomicBool,
+    pub(crate) wake: Note,
+    /// The kernel's id of its thread.
+    pub(crate) tid: AtomicU32,
+}
+
+/// What others ask the housekeeper for (`monitor/housekeeper.rs`).
+pub(crate) struct Housekeeper {
+    pub(crate) wake: Note,
+    pub(crate) start_spinning_m: AtomicBool,
+    pub(crate) start_spare_m: AtomicBool,
+    pub(crate) pass_wanted: AtomicBool,
+    /// The most threads that run goroutines.
+    pub(crate) max_threads: AtomicUsize,
+    pub(crate) limit_reported: AtomicBool,
+    /// The kernel's id of its thread.
+    pub(crate) tid: AtomicU32,
+}
+
+/// Preemption by signal (`monitor/preempt.rs`).
+pub(crate) struct Preempt {
+    pub(crate) enabled: AtomicBool,
+    /// At most this many goroutines may be stopped in a handler at once.
+    pub(crate) max_stopped: AtomicU32,
+    pub(crate) stopped: AtomicU32,
+    /// The handler that our signal had before.
+    pub(crate) previous: Previous,
+    /// The thread that last passed a signal on.
+    pub(crate) passing: AtomicU32,
+}
+
+/// Changes of GOMAXPROCS (`gomaxprocs.rs`).
+pub(crate) struct GoMaxProcs {
+    /// One change at a time.
+    pub(crate) changing: AtomicBool,
+    pub(crate) leaving: Lock<Leaving>,
+    /// `Leaving::count`, for sysmon: it looks after goroutines that do not let go of a retired P.
+    pub(crate) still_leaving: AtomicUsize,
+    /// The program or its environment has chosen the number: it does not follow the CPU quota.
+    pub(crate) chosen: AtomicBool,
+}
+
+/// Retired Ps that still have an owner.
+pub(crate) struct Leaving {
+    pub(crate) count: usize,
+    /// Whom the last one wakes.
+    pub(crate) waiter: Option<Waiter>,
+}
+
+impl Machine {
+    pub(crate) const fn new() -> Machine {
+        Machine {
+            boot: Boot {
+                started: AtomicBool::new(false),
+                forked: AtomicBool::new(false),
+                private_tls: OnceLock::new(),
+                hooks: OnceLock::new(),
+            },
+            poll: Poll { busy: AtomicBool::new(false), until: AtomicU64::new(0), slack: AtomicU64::new(0) },
+            sysmon: Sysmon {
+                asleep: AtomicBool::new(false),
+                in_long_pause: AtomicBool::new(false),
+                wake: Note::new(),
+                tid: AtomicU32::new(0),
+            },
+            housekeeper: Housekeeper {
+                wake: Note::new(),
+                start_spinning_m: AtomicBool::new(false),
+                start_spare_m: AtomicBool::new(false),
+                pass_wanted: AtomicBool::new(false),
+                max_threads: AtomicUsize::new(10_000),
+                limit_reported: AtomicBool::new(false),
+                tid: AtomicU32::new(0),
+            },
+            preempt: Preempt {
+                enabled: AtomicBool::new(false),
+                max_stopped: AtomicU32::new(256),
+                stopped: AtomicU32::new(0),
+                previous: Previous::new(),
+                passing: AtomicU32::new(0),
+            },
+            gomaxprocs: GoMaxProcs {
+                changing: AtomicBool::new(false),
+                leaving: Lock::new(Leaving { count: 0, waiter: None }),
+                still_leaving: AtomicUsize::new(0),
+                chosen: AtomicBool::new(false),
+            },
+            ms: AtomicPtr::new(ptr::null_mut()),
+            m_count: AtomicU32::new(0),
+            topology: OnceLock::new(),
+            next_id: AtomicU64::new(1),
+            created_outside: AtomicU64::new(0),
+            coarse_clock: AtomicU64::new(0),
+            small_blocks: Lock::new(FreeList::new()),
+        }
+    }
+
+    /// Takes an M whose thread ended, or makes a new one. Called by the housekeeper only; allocates.
+    pub(crate) fn make_m(&self) -> &'static M {
+        if let Some(m) = self.all_ms().find(|m| !m.alive.load(Ordering::Acquire)) {
+            m.alive.store(true, Ordering::Relaxed);
+            return m;
+        }
+        let m: &'static M = Box::leak(Box::new(M::new(self.m_count.fetch_add(1, Ordering::Relaxed))));
+        m.alive.store(true, Ordering::Relaxed);
+        // SAFETY: Ms are leaked.
+        m.older.set(unsafe { self.ms.load(Ordering::Relaxed).as_ref() });
+        // Release: readers of the list see a complete M.
+        self.ms.store(ptr::from_ref(m).cast_mut(), Ordering::Release);
+        m
+    }
+
+    /// Every M ever made.
+    pub(crate) fn all_ms(&self) -> impl Iterator<Item = &'static M> {
+        // SAFETY: Ms are leaked; `older` is set before publication and never changes.
+        let newest: Option<&'static M> = unsafe { self.ms.load(Ordering::Acquire).as_ref() };
+        std::iter::successors(newest, |m| m.older.get())
+    }
+
+    /// The Ms whose threads run.
+    pub(crate) fn live_ms(&self) -> impl Iterator<Item = &'static M> {
+        self.all_ms().filter(|m| m.alive.load(Ordering::Acquire))
+    }
+
+    /// The M of the thread with that id. Safe in a signal handler.
+    pub(crate) fn m_of_thread(&self, tid: u32) -> Option<&'static M> {
+        self.all_ms().find(|m| m.is_thread(tid))
+    }
+
+    /// Whether the thread is sysmon's or the housekeeper's.
+    pub(crate) fn is_service_thread(&self, tid: u32) -> bool {
+        self.service_threads().contains(&tid)
+    }
+
+    /// The kernel's ids of the two threads of the runtime that run no goroutines.
+    pub(crate) fn service_threads(&self) -> [u32; 2] {
+        [&self.sysmon.tid, &self.housekeeper.tid].map(|tid| tid.load(Ordering::Relaxed))
+    }
+
+    /// Whether some M still has a retired P.
+    pub(crate) fn ps_leaving(&self) -> bool {
+        self.gomaxprocs.still_leaving.load(Ordering::SeqCst) != 0
+    }
+}
+
+/// The table that was registered at boot.
+pub(crate) fn hooks() -> &'static Hooks {
+    match SCHED.platform.boot.hooks.get() {
+        Some(hooks) => hooks,
+        None => unreachable!("the runtime has started"),
+    }
+}

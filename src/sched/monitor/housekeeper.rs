@@ -1,0 +1,172 @@
+//! The housekeeper: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
+//! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
+//!
+//! At most one start of a spinning M is under way. It carries a token (it counts as a spinner in the idle protocol), so while
+//! it lasts no waker asks for another one, and the new M looks at all queues before it gives the token up: the request
+//! cannot be lost.
+//!
+//! It also does what has time. About once a second while goroutines run, and twice more after they stopped, it trims
+//! stacks and looks whether the CPU quota changed; and it serves the reports (`Hooks::housekeep`).
+
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::shrink::Shrinker;
+use crate::sched::idle::poll_wait;
+use crate::sched::idle::start_m::wake_housekeeper;
+use crate::sched::machine::hooks;
+use crate::sched::run::schedule;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::current::current_slot;
+use crate::sched::types::m::M;
+use crate::sys::clock::nanotime;
+use crate::sys::{signal, stderr, thread};
+use crate::tls::loaded;
+
+/// The time between two passes.
+const PASS_EVERY: Duration = Duration::from_secs(1);
+
+/// To look at a million goroutines takes a tenth of a second: at most one part in this many of the time is spent on it.
+const TRIM_SHARE: u32 = 50;
+
+/// Bytes of g0, the stack of an M: the scheduler's frames are few and small.
+const G0_STACK: usize = 128 << 10;
+/// When the kernel refuses a thread, the housekeeper tries again after this long, as long as work waits, or no M polls for
+/// timers or I/O.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// sysmon says that goroutines have run: there may be something to tidy up.
+pub(crate) fn request_pass() {
+    if !SCHED.platform.housekeeper.pass_wanted.swap(true, Ordering::Relaxed) {
+        wake_housekeeper();
+    }
+}
+
+/// The thread. `once_a_second` is called at each pass.
+pub(crate) fn run(mut once_a_second: impl FnMut()) {
+    let own = &SCHED.platform.housekeeper;
+    own.tid.store(thread::tid(), Ordering::Relaxed);
+    let mut starter = Starter { retry: None };
+    let mut passes = Passes { next: None, next_trim: Instant::now(), shrinker: Shrinker::new() };
+    let mut report: Option<Instant> = None;
+    loop {
+        own.wake.wait_until(starter.retry.into_iter().chain(passes.next).chain(report).min());
+        starter.serve();
+        report = (hooks().housekeep)();
+        passes.serve(&mut starter, &mut once_a_second);
+    }
+}
+
+/// What is done about once a second.
+struct Passes {
+    next: Option<Instant>,
+    next_trim: Instant,
+    shrinker: Shrinker,
+}
+
+impl Passes {
+    fn serve(&mut self, starter: &mut Starter, once_a_second: &mut impl FnMut()) {
+        let wanted = &SCHED.platform.housekeeper.pass_wanted;
+        if self.next.is_none() && wanted.load(Ordering::Relaxed) {
+            self.next = Some(Instant::now() + PASS_EVERY);
+        }
+        if self.next.is_none_or(|at| at > Instant::now()) {
+            return;
+        }
+        let start = Instant::now();
+        if start >= self.next_trim {
+            // One more when nothing has run since: what parked after the pass before is old enough only then.
+            self.next = wanted.swap(false, Ordering::Relaxed).then(|| start + PASS_EVERY);
+            // With many goroutines this takes a while; threads are wanted now.
+            self.shrinker.pass(|| starter.serve());
+            self.next_trim = start + start.elapsed() * TRIM_SHARE;
+        } else {
+            self.next = Some(start + PASS_EVERY);
+            SCHED.platform.coarse_clock.store(nanotime(), Ordering::Relaxed);
+        }
+        once_a_second();
+        loaded::notice();
+    }
+}
+
+/// Starts Ms when they are wanted.
+struct Starter {
+    /// The kernel refused a thread: when to try again.
+    retry: Option<Instant>,
+}
+
+impl Starter {
+    fn serve(&mut self) {
+        let own = &SCHED.platform.housekeeper;
+        if own.start_spare_m.swap(false, Ordering::Acquire) && SCHED.lock().idle_m_count() == 0 {
+            // Refused: goroutines are not interrupted until there is one.
+            let _ = start_m(Role::Spare);
+        }
+        if own.start_spinning_m.swap(false, Ordering::Acquire) {
+            self.start_spinning_m();
+        } else if self.retry.is_some_and(|at| at <= Instant::now()) {
+            self.retry = None;
+            // An M may have become idle meanwhile; if not, this asks us again.
+            if SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
+                SCHED.wake_p();
+            } else {
+                poll_wait::ensure();
+            }
+        }
+    }
+
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
+    fn start_spinning_m(&mut self) {
+        self.retry = None;
+        if start_m(Role::Spinner).is_err() {
+            SCHED.idle.release_token();
+            poll_wait::run_without_new_thread();
+            self.retry = Some(Instant::now() + RETRY);
+        }
+    }
+}
+
+/// What a new M is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// To look for work: it carries a token.
+    Spinner,
+    /// To be idle.
+    Spare,
+}
+
+fn start_m(role: Role) -> io::Result<()> {
+    let own = &SCHED.platform.housekeeper;
+    let max = own.max_threads.load(Ordering::Relaxed);
+    if SCHED.platform.live_ms().count() >= max {
+        if !own.limit_reported.swap(true, Ordering::Relaxed) {
+            stderr::write(&format!(
+                "gort: {max} threads run goroutines or are blocked in system calls, and no more are allowed \
+                 (runtime::Config::max_threads): goroutines may have to wait for one of them\n"
+            ));
+        }
+        return Err(io::ErrorKind::WouldBlock.into());
+    }
+    let m = SCHED.platform.make_m();
+    let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m, role));
+    if started.is_err() {
+        m.alive.store(false, Ordering::Release);
+    }
+    started
+}
+
+/// The first function of an M's thread.
+fn main(m: &'static M, role: Role) {
+    m.adopt_thread(thread::tid(), current_slot());
+    m.in_runtime.set(1);
+    let _signal_stack = signal::prepare_thread();
+    if role == Role::Spinner {
+        let p = SCHED.idle.find_p_for_token(|| SCHED.take_idle_p(), || SCHED.work_anywhere());
+        m.set_p(p);
+        m.spinning.set(p.is_some());
+    }
+    schedule::run(m);
+    // Release: the next thread that takes this M sees it as we left it.
+    m.alive.store(false, Ordering::Release);
+}

@@ -1,0 +1,7 @@
+//! The two threads that run no goroutines, and preemption by signal.
+
+pub(crate) mod housekeeper;
+pub(crate) mod preempt;
+pub(crate) mod shrink;
+pub(crate) mod signal_handler;
+pub(crate) mod sysmon;

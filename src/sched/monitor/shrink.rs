@@ -1,0 +1,64 @@
+//! Giving stack pages back: this is how stacks shrink.
+//!
+//! A pass, about once a second, on the housekeeper's thread:
+//! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top page;
+//! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
+//!   The park word's HELD state keeps such a goroutine where it is meanwhile; a waker that readies it is served when the
+//!   pages are gone.
+
+use std::sync::atomic::Ordering;
+
+use crate::sched::park::hold_parked;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::G;
+use crate::stack::cache;
+use crate::sys::clock::nanotime;
+
+/// After this many goroutines the caller is called between.
+const BATCH: usize = 64;
+
+/// Trims stacks. Remembers since when parked goroutines need no further look.
+pub(super) struct Shrinker {
+    /// Goroutines that have been parked since an earlier time than this were shrunk, once.
+    shrunk_before: u64,
+}
+
+impl Shrinker {
+    pub(super) fn new() -> Shrinker {
+        Shrinker { shrunk_before: 0 }
+    }
+
+    /// Trims what has not been used since the last pass. Calls `between` again and again meanwhile.
+    pub(super) fn pass(&mut self, mut between: impl FnMut()) {
+        let last_pass = SCHED.platform.coarse_clock.swap(nanotime(), Ordering::Relaxed);
+        let parked_since = std::mem::replace(&mut self.shrunk_before, last_pass)..last_pass;
+        cache::trim_unused(&mut between);
+        let mut count = 0usize;
+        G::for_each(|g| {
+            count += 1;
+            if count.is_multiple_of(BATCH) {
+                between();
+            }
+            if g.park.is_parked() && parked_since.contains(&g.parked_at.load(Ordering::Relaxed)) {
+                shrink_parked(g);
+            }
+        });
+    }
+}
+
+fn shrink_parked(g: &'static G) {
+    // What happens in a bubble depends on its seed, and not on us.
+    if g.bubble.get() != 0 {
+        return;
+    }
+    hold_parked::while_held(g, || {
+        // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
+        // is in use.
+        let stack_pointer = g.context.get();
+        let on_own_stack = (g.slot.start()..g.slot.header()).contains(&stack_pointer);
+        if on_own_stack {
+            // SAFETY: we hold the goroutine, and below its stack pointer nothing is live.
+            unsafe { g.slot.discard_below(stack_pointer) };
+        }
+    });
+}

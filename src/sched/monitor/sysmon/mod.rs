@@ -1,0 +1,209 @@
+//! sysmon: a thread without a P that watches the Ps.
+//!
+//! Each look:
+//! - takes the P of a marked blocking call that lasts (`in_syscall`), when another M needs it (to run a goroutine, or to poll
+//!   for I/O), or after 10 ms;
+//! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
+//!   time between two looks (`slices.rs`, `block/unmarked.rs`);
+//! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
+//!   waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
+//! - finds Ps whose goroutines take turns quickly, and those that no longer do (`queue/deferred_wake.rs`);
+//! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
+//! - fires timers that no P has time for;
+//! - polls for I/O if no M did for 10 ms.
+//!
+//! `pauses.rs` says how long it rests between two looks.
+//!
+//! It never allocates and takes no lock that user code may hold.
+
+mod pauses;
+mod slices;
+
+use std::sync::atomic::Ordering;
+
+use super::{housekeeper, preempt};
+use crate::base::atomic::MAX_PROCS;
+use crate::netpoll;
+use crate::sched::idle::{due_timers, poll_wait};
+use crate::sched::queue::deferred_wake::Pace;
+use crate::sched::run::find_runnable::TIMERS_EVERY;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::GList;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sys::clock::nanotime;
+use crate::sys::{signal, thread};
+use pauses::Pauses;
+use slices::Seen;
+
+const MICRO: u64 = 1_000;
+const MILLI: u64 = 1_000_000;
+
+/// A time slice (ns).
+const SLICE: u64 = 10 * MILLI;
+/// A time slice while a goroutine waits that is likely brief (ns).
+const SLICE_URGENT: u64 = MILLI;
+/// If no M polled for I/O for this long (ns), none has time to.
+const UNPOLLED: u64 = 10 * MILLI;
+/// A timer that is overdue by this much (ns) has no P that looks after it.
+const TIMER_OVERDUE: u64 = 50 * MICRO;
+
+struct Sysmon {
+    seen: Box<[Seen]>,
+    pauses: Pauses,
+    /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a core since
+    /// the look before, or a goroutine was found that is blocked, and more of them may follow.
+    in_demand: bool,
+    /// The number of polls at an earlier look, and when that was.
+    polls: (usize, u64),
+}
+
+/// What waits for a P.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Woken goroutines in the global queue.
+    urgent: bool,
+    /// Anything, anywhere.
+    any: bool,
+    /// No P is idle and no M looks for work.
+    unattended: bool,
+    /// No M polls for I/O either, and a goroutine may wait for that.
+    unpolled: bool,
+}
+
+fn waiting() -> Waiting {
+    let urgent = SCHED.global_len() != 0;
+    let local = || SCHED.ps_in_use().any(|p| !p.runq.is_empty());
+    let unattended = is_unattended();
+    Waiting {
+        urgent,
+        any: urgent || SCHED.preempted_len() != 0 || local(),
+        unattended,
+        unpolled: unattended && netpoll::has_waiters() && !poll_wait::is_busy(),
+    }
+}
+
+fn is_unattended() -> bool {
+    SCHED.idle.idle() == 0 && SCHED.idle.spinning() == 0
+}
+
+fn all_idle() -> bool {
+    SCHED.all_ps_idle() && !SCHED.platform.ps_leaving()
+}
+
+/// Whether the M's goroutine was detached from its P and may be computing by now.
+fn runs_without_p(m: &'static M) -> bool {
+    m.p().is_none() && m.in_runtime.get() == 0 && m.current().is_some_and(|g| !g.blocking.get())
+}
+
+/// The thread. `eager`: its scheduling policy is to be left alone.
+pub(crate) fn run(eager: bool) {
+    let _stack = signal::prepare_thread();
+    SCHED.platform.sysmon.tid.store(thread::tid(), Ordering::Relaxed);
+    let mut sysmon = Sysmon {
+        seen: vec![Seen::default(); MAX_PROCS].into(),
+        pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
+        in_demand: false,
+        polls: (0, 0),
+    };
+    loop {
+        sysmon.pauses.rest();
+        sysmon.look();
+    }
+}
+
+impl Sysmon {
+    fn look(&mut self) {
+        let now = nanotime();
+        self.fire_overdue_timers(now);
+        self.poll(now);
+        let mut waiting = waiting();
+        let (mut some_brisk, mut some_call) = (false, false);
+        let mut acted = false;
+        let mut longest: Option<(u64, &'static P)> = None;
+        let mut unattended: Option<&'static P> = None;
+        self.in_demand = false;
+        for p in SCHED.all_ps() {
+            let seen = &mut self.seen[p.id as usize];
+            let turns = seen.turns_until(p.tick.load(Ordering::Relaxed), now);
+            if SCHED.is_idle(p.id as usize) {
+                let _not_brisk = look_at_pace(p, (0, 1));
+                seen.forget_samples();
+                continue;
+            }
+            if p.m().is_none() {
+                continue; // retired, and given up
+            }
+            some_brisk |= look_at_pace(p, turns);
+            some_call |= p.in_syscall.load(Ordering::Relaxed);
+            if turns.0 < TIMERS_EVERY && !p.timers.is_in_use() {
+                unattended = unattended.into_iter().chain([p]).min_by_key(|p| p.timers.next());
+            }
+            acted |= self.look_at(p, now, waiting, &mut longest);
+            // One P is enough to poll.
+            waiting.unpolled &= is_unattended();
+        }
+        if waiting.urgent
+            && waiting.unattended
+            && let Some((since, p)) = longest
+            && now - since >= SLICE_URGENT
+        {
+            let _looks_again_soon_in_any_case = preempt::request(p);
+        }
+        self.look_at_detached();
+        self.pauses.set_wakeup_preemption(self.in_demand);
+        housekeeper::request_pass();
+        // On a brisk P a goroutine may wait at any time, and tells nobody; and a caller waits for Ps that have to go.
+        waiting.any |= some_brisk || SCHED.platform.ps_leaving();
+        self.pauses.choose(now, waiting.any, some_brisk, some_call, acted, unattended);
+    }
+
+    /// Fires the timers of Ps whose goroutines run for so long that they do not come to look at them.
+    fn fire_overdue_timers(&self, now: u64) {
+        if poll_wait::is_waiting() || due_timers::earliest().saturating_add(TIMER_OVERDUE) > now {
+            return;
+        }
+        let ready = GList::new();
+        for p in SCHED.all_ps() {
+            let turns = p.tick.load(Ordering::Relaxed).wrapping_sub(self.seen[p.id as usize].last_tick());
+            if turns < TIMERS_EVERY && !p.timers.is_in_use() {
+                due_timers::run_due(&p.timers, now, &ready);
+            }
+        }
+        SCHED.inject_global(&ready);
+    }
+
+    fn poll(&mut self, now: u64) {
+        let polls = netpoll::polls();
+        if polls != self.polls.0 {
+            self.polls = (polls, now);
+        } else if now - self.polls.1 >= UNPOLLED {
+            poll_wait::poll_without_p();
+        } else {
+            poll_wait::ensure(); // an idle P's M may poll
+        }
+    }
+
+    /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for one.
+    fn look_at_detached(&self) {
+        for m in SCHED.platform.all_ms().filter(|m| runs_without_p(m)) {
+            let Some(cpu) = thread::cpu_nanos(m.tid()) else { continue };
+            let before = m.cpu_when_detached.get();
+            if before == 0 || cpu < before {
+                m.cpu_when_detached.set(cpu);
+            } else if cpu - before >= SLICE {
+                m.cpu_when_detached.set(0);
+                let _it_is_asked_again = preempt::interrupt(m);
+            }
+        }
+    }
+}
+
+/// Judges whether the P is brisk, from how many slices ended on it in how many nanoseconds.
+fn look_at_pace(p: &'static P, (slices, nanos): (u32, u64)) -> bool {
+    let pace = p.deferred_wake.judge(slices, nanos);
+    if pace == Pace::NoLongerBrisk && !p.runq.is_empty() {
+        SCHED.wake_p();
+    }
+    pace == Pace::Brisk
+}

@@ -1,0 +1,155 @@
+//! How long sysmon rests between two looks.
+//!
+//! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call is under way)
+//! and, as long as nothing needs it, twice as seldom each time; and it sleeps for good when every P has been idle for some
+//! looks. While goroutines wait for a P its pauses are short, and a goroutine that has to wait cuts a longer one short: it
+//! tells sysmon (`wake_sysmon::look_soon`) after it was queued, and sysmon looks at the queues after it has said that its
+//! pause will be long, so one sees the other.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
+use crate::netpoll;
+use crate::sched::idle::poll_wait;
+use crate::sched::machine::hooks;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::p::P;
+use crate::sys::thread;
+
+/// The first pause (ns). The kernel adds 50 µs.
+const PAUSE: u64 = 20 * MICRO;
+/// The longest pause while goroutines wait for a P (ns). A P may be lost to a call that blocks unmarked for twice this:
+/// less than half a millisecond.
+const PAUSE_WAITING: u64 = 150 * MICRO;
+/// The longest pause while all Ps are busy or descriptors are registered (ns).
+const PAUSE_BUSY: u64 = MILLI;
+/// The longest pause otherwise (ns).
+const PAUSE_MAX: u64 = 10 * MILLI;
+
+/// Looks at idle Ps before it sleeps for good. A server's Ps become idle and busy again thousands of times a
+/// second, and waking sysmon each time would cost more than the request.
+const LINGER: u32 = 5;
+
+/// For this many looks after goroutines waited for a P, they are thought to: between two goroutines that take turns there
+/// are moments when none waits.
+const WAITED: u32 = 8;
+
+/// After this many looks at which nothing was urgent sysmon no longer takes the CPU from running threads.
+const POLITE_AFTER: u32 = 16;
+
+pub(super) struct Pauses {
+    /// The next pause (ns).
+    next: u64,
+    /// Goroutines waited at one of this many looks from now backwards.
+    waited: u32,
+    /// Some P was brisk at the last look.
+    some_brisk: bool,
+    /// Looks in a row at which all Ps were idle.
+    idle_looks: u32,
+    /// Looks since the last one that found something urgent.
+    quiet_looks: u32,
+    /// The scheduling policy may be changed.
+    may_be_polite: bool,
+    /// sysmon does not take the CPU from running threads.
+    polite: bool,
+}
+
+impl Pauses {
+    pub(super) fn new(may_be_polite: bool) -> Pauses {
+        Pauses {
+            next: PAUSE,
+            waited: 0,
+            some_brisk: false,
+            idle_looks: 0,
+            quiet_looks: 0,
+            may_be_polite,
+            polite: false,
+        }
+    }
+
+    /// Rests until the next look.
+    pub(super) fn rest(&mut self) {
+        self.idle_looks = if all_idle() { self.idle_looks + 1 } else { 0 };
+        if self.idle_looks > LINGER {
+            self.sleep_for_good();
+        } else {
+            let soon = self.idle_looks == 0 || self.some_brisk;
+            self.pause(if soon { self.next } else { PAUSE_BUSY });
+        }
+    }
+
+    /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us asleep.
+    fn sleep_for_good(&mut self) {
+        let own = &SCHED.platform.sysmon;
+        own.asleep.store(true, Ordering::SeqCst);
+        if all_idle() {
+            (hooks().all_idle)();
+            own.wake.wait();
+        }
+        own.asleep.store(false, Ordering::SeqCst);
+        self.next = PAUSE;
+    }
+
+    fn pause(&mut self, mut nanos: u64) {
+        let own = &SCHED.platform.sysmon;
+        if nanos > PAUSE_WAITING {
+            own.in_long_pause.store(true, Ordering::SeqCst);
+            if waiting().any {
+                nanos = PAUSE_WAITING;
+            }
+        }
+        if own.wake.wait_until(Some(Instant::now() + Duration::from_nanos(nanos))) {
+            self.next = PAUSE;
+        }
+        own.in_long_pause.store(false, Ordering::Relaxed);
+    }
+
+    /// Chooses the next pause. `some_wait`: goroutines wait for a P; `acted`: the last look did something; `unattended`: of
+    /// the Ps that may not have looked at their timers since the last look, the one with the earliest.
+    pub(super) fn choose(
+        &mut self,
+        now: u64,
+        some_wait: bool,
+        some_brisk: bool,
+        some_call: bool,
+        acted: bool,
+        unattended: Option<&'static P>,
+    ) {
+        self.some_brisk = some_brisk;
+        let busy = SCHED.idle.idle() == 0;
+        self.waited = if some_wait { WAITED } else { self.waited.saturating_sub(1) };
+        let longest = if self.waited != 0 {
+            PAUSE_WAITING
+        } else if busy || netpoll::has_waiters() {
+            // (An M that polls may find a P, and then run something that takes long.)
+            PAUSE_BUSY
+        } else {
+            PAUSE_MAX
+        };
+        // Only a marked call can be judged after a shorter one.
+        let shortest = if some_call { PAUSE } else { PAUSE_WAITING };
+        self.next = if acted { PAUSE } else { (self.next * 2).clamp(shortest, longest) };
+        if let Some(p) = unattended
+            && (busy || !poll_wait::is_waiting())
+        {
+            let left = p.timers.next().saturating_add(TIMER_OVERDUE).saturating_sub(now);
+            self.next = self.next.min(left.max(poll_wait::slack([p], now)));
+        }
+    }
+
+    /// Chooses whether sysmon takes the CPU from running threads when it wakes up.
+    ///
+    /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than it is worth
+    /// (measured with echo and timers: a sixth of all CPU time). Then sysmon waits for a core that is free, and the thread
+    /// of a goroutine that blocks leaves one, unless other processes want it. Slices that last, and calls that block one
+    /// after the other, need sysmon in time.
+    pub(super) fn set_wakeup_preemption(&mut self, in_demand: bool) {
+        self.quiet_looks = if in_demand { 0 } else { self.quiet_looks.saturating_add(1) };
+        let polite = self.may_be_polite && self.quiet_looks >= POLITE_AFTER;
+        if self.polite != polite {
+            self.polite = polite;
+            thread::set_wakeup_preemption(!polite);
+        }
+    }
+}

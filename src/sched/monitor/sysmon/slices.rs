@@ -1,0 +1,168 @@
+//! Watching the slice or the call of one P: is its goroutine blocked, or does it compute for too long?
+
+use std::sync::atomic::Ordering;
+
+use super::{MICRO, MILLI, SLICE, SLICE_URGENT, Sysmon, Waiting};
+use crate::sched::block::unmarked::detach;
+use crate::sched::monitor::preempt;
+use crate::sched::run::child_first;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sys::thread;
+
+/// A marked blocking call keeps its P this long (ns) when another M needs it.
+const SYSCALL_GRACE: u64 = 20 * MICRO;
+/// And this long (ns) if none does.
+const SYSCALL_MAX: u64 = 10 * MILLI;
+/// An unmarked call keeps its P this long (ns) when another M needs it.
+const BLOCKED_GRACE: u64 = 130 * MICRO;
+/// And this long (ns) if none does.
+const BLOCKED_MAX: u64 = 20 * MILLI;
+/// Whether a thread sleeps is asked again after at most this long (ns).
+const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
+
+/// What sysmon saw of a P at earlier looks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    tick: u32,
+    syscall_tick: u32,
+    /// The tick of the last look, and when that was.
+    turns: (u32, u64),
+    /// When this slice or call was first seen.
+    since: u64,
+    /// When the kernel may be asked again whether the M's thread sleeps.
+    ask_after: u64,
+    /// Time of a look, and the CPU time of the M's thread then.
+    sample: Option<(u64, u64)>,
+    /// The same, of the first look at which this slice was not new.
+    first: Option<(u64, u64)>,
+}
+
+impl Seen {
+    /// How many slices ended since the last look, and how long ago that was.
+    pub(super) fn turns_until(&mut self, tick: u32, now: u64) -> (u32, u64) {
+        let (tick_then, then) = std::mem::replace(&mut self.turns, (tick, now));
+        (tick.wrapping_sub(tick_then), (now - then).max(1))
+    }
+
+    /// The tick of the last look.
+    pub(super) fn last_tick(&self) -> u32 {
+        self.turns.0
+    }
+
+    pub(super) fn forget_samples(&mut self) {
+        (self.sample, self.first) = (None, None);
+    }
+
+    /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole
+    /// slice. If other processes had it, taking the P from the thread that will get the core back next helps nobody.
+    fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
+        // Less than before: it is another thread's.
+        let Some((then, cpu_then)) = self.first.filter(|&(_, cpu_then)| cpu_then <= cpu) else {
+            self.first = Some((now, cpu));
+            return false;
+        };
+        let used = cpu - cpu_then;
+        used >= (now - then) / 2 || used >= slice
+    }
+
+    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.
+    fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, needed: bool) -> bool {
+        if m.in_runtime.get() != 0 {
+            self.sample = None;
+            return false;
+        }
+        let Some((then, cpu_then)) = self.sample else {
+            self.sample = Some((now, cpu));
+            return false;
+        };
+        let wall = now - then;
+        if wall < if needed { BLOCKED_GRACE } else { BLOCKED_MAX } {
+            return false;
+        }
+        self.sample = Some((now, cpu));
+        if cpu.saturating_sub(cpu_then) >= wall / 8 || now < self.ask_after {
+            return false;
+        }
+        // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask takes ten
+        // microseconds: not at every look.
+        let asleep = thread::is_asleep(m.tid()).unwrap_or(true);
+        if !asleep {
+            self.ask_after = now + (2 * wall).min(ASK_AT_LEAST_EVERY);
+        }
+        asleep
+    }
+}
+
+impl Sysmon {
+    /// Looks at one P. True: something was done about it.
+    pub(super) fn look_at(
+        &mut self,
+        p: &'static P,
+        now: u64,
+        waiting: Waiting,
+        longest: &mut Option<(u64, &'static P)>,
+    ) -> bool {
+        let seen = &mut self.seen[p.id as usize];
+        let tick = p.tick.load(Ordering::Relaxed);
+        let syscall_tick = p.syscall_tick.load(Ordering::Relaxed);
+        let in_syscall = p.in_syscall.load(Ordering::Relaxed);
+        let local = !p.runq.is_empty();
+        let retired = p.retired.load(Ordering::Relaxed);
+        if retired {
+            p.preempt.store(true, Ordering::Relaxed); // the owner may have answered an earlier request just then
+        }
+        if local && !retired && !p.deferred_wake.keeps(&p.runq) {
+            SCHED.wake_p(); // the thread that put it there may have seen no idle P (`requeue_yielded`)
+        }
+        let needed = local || (waiting.any && waiting.unattended) || retired;
+        // A call that blocks must not keep the P from an M that would poll, either.
+        let wanted = needed || waiting.unpolled;
+        if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
+            // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
+            let runs_code = wanted && !in_syscall;
+            let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
+            let turns = seen.turns;
+            *seen = Seen { tick, syscall_tick, turns, since: now, ask_after: now, sample, first: None };
+            // A call that sleeps already need not be given time.
+            let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
+            let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
+            self.in_demand |= retaken;
+            return retaken && hand_off(p);
+        }
+        let age = now - seen.since;
+        if in_syscall {
+            self.in_demand = true;
+            let retake = (wanted && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
+            return retake && p.take_from_syscall() && hand_off(p);
+        }
+        let Some(m) = p.m() else { return false };
+        let slice = if local { SLICE_URGENT } else { SLICE };
+        // Without a clock that tells, it does.
+        let mut runs = true;
+        if let Some(cpu) = thread::cpu_nanos(m.tid()) {
+            if (wanted || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, wanted) && detach(m, p) {
+                seen.forget_samples();
+                self.in_demand = true;
+                return hand_off(p);
+            }
+            runs = seen.has_run(now, cpu, slice);
+        }
+        self.in_demand |= runs;
+        if (runs && needed && age >= slice) || retired {
+            return preempt::request(p);
+        }
+        if runs && longest.is_none_or(|(since, _)| seen.since < since) {
+            *longest = Some((seen.since, p));
+        }
+        false
+    }
+}
+
+fn hand_off(p: &'static P) -> bool {
+    p.stats.hand_offs.add(1);
+    child_first::was_kept_waiting(p);
+    SCHED.hand_off_p(p);
+    true
+}

@@ -1,0 +1,120 @@
+//! Waiting for a descriptor (`netpoll/`). The word decides between an edge, a deadline, a kick and the close; exactly one of
+//! them readies the waiter.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use super::park_ready::{park_goroutine, park_thread_until};
+use super::wait::park_with_timer;
+use crate::netpoll::{Direction, Observed, PollWord, Registration};
+use crate::sched::idle::poll_wait;
+use crate::sched::run::runtime_section;
+use crate::sched::types::current::current;
+use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::waiter::Waiter;
+use crate::sys::clock::nanotime;
+use crate::timer::{Fired, NEVER, Timer};
+
+impl Registration {
+    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). The runtime has started.
+    pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
+        Registration::register(fd, runtime_section::enter)
+    }
+
+    /// Undoes [`new`](Registration::new).
+    pub(crate) fn end(self, fd: BorrowedFd<'_>) {
+        self.deregister(fd, runtime_section::enter);
+    }
+
+    /// Waits until something may have changed since `observed`, or until `deadline` (in nanoseconds of the monotonic
+    /// clock). `still_valid` is asked once the wait can be [`kick`](Registration::kick)ed: if it says no, the caller does not
+    /// wait. Only one at a time may wait for each direction.
+    pub(crate) fn wait(
+        &self,
+        direction: Direction,
+        observed: Observed,
+        deadline: u64,
+        still_valid: impl FnOnce() -> bool,
+    ) {
+        let word = self.word(direction);
+        let waiter = Waiter::current();
+        if !word.begin_wait(observed, waiter.to_word()) {
+            return;
+        }
+        if !still_valid() && word.cancel(waiter.to_word()) {
+            return;
+        }
+        // From here on exactly one `ready` comes, unless the deadline does.
+        let reason = match direction {
+            Direction::Read => WaitReason::IoRead,
+            Direction::Write => WaitReason::IoWrite,
+        };
+        match current() {
+            Some(g) if deadline == NEVER => park_goroutine(g, reason, self.address()),
+            Some(g) => {
+                let timed = TimedWait { word, waiter };
+                let timer = Timer::new(time_out, ptr::from_ref(&timed).cast());
+                // SAFETY: timer and data live here until the call has returned.
+                unsafe { park_with_timer(g, reason, self.address(), &timer, deadline) };
+            }
+            None => wait_as_thread(word, waiter, deadline),
+        }
+    }
+
+    /// Lets `waiter`, which does not park, be readied when something may have changed since `observed`. False: it has.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn begin_wait(&self, direction: Direction, observed: Observed, waiter: Waiter) -> bool {
+        let waits = self.word(direction).begin_wait(observed, waiter.to_word());
+        if waits && current().is_none() {
+            poll_wait::ensure();
+        }
+        waits
+    }
+
+    /// Takes back a [`begin_wait`](Registration::begin_wait). False: it was or will be readied.
+    #[cfg(feature = "hyper")]
+    pub(crate) fn cancel(&self, direction: Direction, waiter: Waiter) -> bool {
+        self.word(direction).cancel(waiter.to_word())
+    }
+
+    /// Makes the waiter, if there is one, look at its deadline again.
+    pub(crate) fn kick(&self, direction: Direction) {
+        if let Some(waiter) = self.word(direction).kick() {
+            Waiter::from_word(waiter).ready();
+        }
+    }
+
+    /// Ends all waiting, now and later: words observed from now on are closed.
+    pub(crate) fn close(&self) {
+        for direction in [Direction::Read, Direction::Write] {
+            if let Some(waiter) = self.word(direction).close() {
+                Waiter::from_word(waiter).ready();
+            }
+        }
+    }
+}
+
+/// A goroutine's wait with a deadline.
+struct TimedWait<'a> {
+    word: &'a PollWord,
+    waiter: Waiter,
+}
+
+unsafe fn time_out(wait: *const (), _now: u64) -> Fired {
+    // SAFETY: the waiter stops its timer before it leaves, so the data is still there.
+    let wait = unsafe { &*wait.cast::<TimedWait<'_>>() };
+    let waiter = wait.waiter.to_word();
+    wait.word.cancel(waiter).then_some(waiter)
+}
+
+fn wait_as_thread(word: &PollWord, waiter: Waiter, deadline: u64) {
+    poll_wait::ensure();
+    let until = (deadline != NEVER)
+        .then(|| Instant::now() + Duration::from_nanos(deadline.saturating_sub(nanotime())));
+    if !park_thread_until(until) && !word.cancel(waiter.to_word()) {
+        // The waker took us out of the word and is about to call ready.
+        park_thread_until(None);
+    }
+}

@@ -1,0 +1,111 @@
+//! What limits the waits of a goroutine or thread: a context that is in force (`Context::limit`).
+//!
+//! Every wait of gort that can give up, because it has a deadline, goes through [`park_until`] here. If a limit is in
+//! force, it ends the wait as the deadline does: to the primitive, its time is over. Waits that cannot give up are not
+//! affected.
+//!
+//! The limit is kept with the goroutine, not in thread-local storage, which goroutines of the shared kind have in common.
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::time::Instant;
+
+use super::wait::Wait;
+use crate::sched::types::current::current;
+use crate::sched::types::wait_reason::WaitReason;
+
+/// Something that can end waits early.
+pub(crate) trait Limit {
+    /// Whether it has ended: waits with a deadline give up at once.
+    fn is_over(&self) -> bool;
+
+    /// [`Wait::park_until`], ended by this limit as well: then the claim is `TIMED_OUT`.
+    fn park_until(&self, wait: &Wait, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize;
+}
+
+/// A limit that is in force, on the stack of the code that put it in force.
+struct InForce<'a>(&'a dyn Limit);
+
+thread_local! {
+    static OF_THREAD: Cell<*mut ()> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// Where the goroutine keeps it, `None` on a foreign thread.
+fn of_goroutine() -> Option<&'static AtomicPtr<()>> {
+    let g = current()?;
+    // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine. At its very end it
+    // has none; then it waits without a limit.
+    unsafe { g.info() }.map(|info| &info.limit)
+}
+
+fn get() -> *mut () {
+    match of_goroutine() {
+        Some(place) => place.load(Ordering::Relaxed),
+        None => OF_THREAD.get(),
+    }
+}
+
+fn set(limit: *mut ()) {
+    match of_goroutine() {
+        Some(place) => place.store(limit, Ordering::Relaxed),
+        None => OF_THREAD.set(limit),
+    }
+}
+
+/// Puts back what was in force before.
+pub(crate) struct Restore {
+    before: *mut (),
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        set(self.before);
+    }
+}
+
+/// Runs `f` with `limit` in force.
+pub(crate) fn enforce<R>(limit: &dyn Limit, f: impl FnOnce() -> R) -> R {
+    let in_force = InForce(limit);
+    let _restore = replace(ptr::from_ref(&in_force).cast_mut().cast());
+    f()
+}
+
+/// Puts no limit in force, for waits whose deadline is not a timeout of the user's, as long as the result lives.
+pub(crate) fn suspend() -> Restore {
+    replace(ptr::null_mut())
+}
+
+fn replace(limit: *mut ()) -> Restore {
+    let restore = Restore { before: get() };
+    set(limit);
+    restore
+}
+
+/// What is in force for the caller.
+fn in_force<'a>() -> Option<&'a dyn Limit> {
+    // SAFETY: set by `enforce`, which is still on the caller's stack: it restores what was there before it returns.
+    unsafe { get().cast::<InForce<'a>>().as_ref() }.map(|in_force| in_force.0)
+}
+
+/// Whether a limit is in force.
+pub(crate) fn is_set() -> bool {
+    !get().is_null()
+}
+
+/// Whether the limit in force, if any, has ended.
+pub(crate) fn is_over() -> bool {
+    in_force().is_some_and(Limit::is_over)
+}
+
+/// [`Wait::park_until`], ended by the limit in force as well: then the claim is `TIMED_OUT`. Without a deadline no
+/// limit counts.
+#[inline]
+pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
+    if deadline.is_some()
+        && let Some(limit) = in_force()
+    {
+        return limit.park_until(wait, reason, object, deadline);
+    }
+    wait.park_until(reason, object, deadline)
+}

@@ -1,0 +1,22 @@
+//! Taking a runtime lock (`base/lock.rs`) from code that may run anywhere: a goroutine enters the runtime first and leaves it
+//! when the guard is dropped.
+
+use crate::base::lock::{Guard, Lock};
+use crate::sched::run::runtime_section::{self, Outermost, Section};
+
+/// With a [`Guard`]: the section that was entered for it, unless by a foreign thread.
+pub(crate) type Entered = Option<Section>;
+
+impl<T> Lock<T> {
+    /// Takes the lock, for code that may run anywhere.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
+        self.lock_with(runtime_section::enter())
+    }
+
+    /// As [`lock`](Lock::lock), for user code: no section is open.
+    #[inline(always)]
+    pub(crate) fn lock_from_user_code(&self) -> Guard<'_, T, Option<Outermost>> {
+        self.lock_with(runtime_section::enter_from_user_code())
+    }
+}

@@ -1,0 +1,66 @@
+//! What the scheduler's decisions need of the world around them.
+//!
+//! The decisions (what to run next, which M to wake, which P to steal from) are methods of `Sched<X>`. `X` supplies the clock,
+//! the threads and the pollers: the real ones in the process (`run/machine.rs`), those of a loom model, or virtual ones of a
+//! simulator.
+
+use super::schedt::Sched;
+use super::types::g::G;
+use super::types::m::M;
+use super::types::p::P;
+
+pub(crate) trait Platform: Sized + Sync + 'static {
+    /// Nanoseconds of a clock that never goes back.
+    fn now(&self) -> u64;
+
+    /// The number of the CPU that the calling thread runs on.
+    fn cpu(&self) -> usize;
+
+    /// Lets `nanos` pass without giving the CPU up.
+    fn busy_wait(&self, nanos: u64);
+
+    /// Wakes the thread of an M that was given a P in `next_p`.
+    fn wake_m(&self, m: &'static M);
+
+    /// Asks for a new M that spins. The caller's token passes to it.
+    fn start_spinning_m(&self);
+
+    /// Asks for an M that waits until it is needed.
+    fn start_spare_m(&self);
+
+    /// A goroutine has to wait because all Ps are busy: perhaps one of them is blocked.
+    fn all_ps_busy(&self);
+
+    /// A P is no longer idle.
+    fn p_became_busy(&self);
+
+    /// Asks for the memory of a goroutine that this M likely runs next, and of the one after it.
+    fn prefetch(&self, m: &'static M, next: *const G, after: *const G);
+
+    /// Whether a thief that runs on `thief` and is in its `round`th round looks at a P whose M ran on CPU `victim`.
+    fn is_near(&self, thief: usize, victim: usize, round: usize) -> bool;
+
+    /// Whether `is_near` is not always true, so that CPUs are worth asking for.
+    fn is_uneven(&self) -> bool;
+
+    /// Blocks the thread until another one hands the M a P. False: there are enough idle Ms, and the thread shall end.
+    fn stop_m(sched: &Sched<Self>, m: &'static M) -> bool;
+
+    /// Fires the due timers of `of` and makes their goroutines runnable on `own`.
+    fn run_timers(sched: &Sched<Self>, own: &'static P, of: &'static P);
+
+    /// Whether a timer or a descriptor may make work later.
+    fn waits_for_time_or_io(sched: &Sched<Self>) -> bool;
+
+    /// Polls for I/O if that is due before stealing. True: there are goroutines in the queue of `p`.
+    fn poll_if_due(sched: &Sched<Self>, p: &'static P) -> bool;
+
+    /// For an M without a P: waits for the next timer or for I/O, unless another M does. It may come back with a P.
+    fn poll_wait(sched: &Sched<Self>, m: &'static M);
+
+    /// A P became idle although its M did not pass by `poll_wait`: makes sure that an M polls.
+    fn ensure_poller(sched: &Sched<Self>);
+
+    /// A retired P has no owner any more. Its queue is empty.
+    fn p_retired(sched: &Sched<Self>, p: &'static P);
+}

@@ -1,0 +1,69 @@
+//! The global queue: runnable goroutines that belong to no P. It is behind the scheduler lock (`schedt.rs`).
+
+use super::latency_sampler::{Clock, SampledQueue};
+use crate::base::list::{Linked, List};
+
+pub(crate) struct GlobalQueue<T: 'static> {
+    queue: SampledQueue<T>,
+    /// Goroutines that lost their P in a blocking call and came back. They take turns with the queue and do not wait behind
+    /// it: one of them may hold a lock of the user's, and the goroutines that run instead may block there.
+    returned: SampledQueue<T>,
+    /// The next pop begins with `returned`.
+    returned_next: bool,
+}
+
+impl<T> GlobalQueue<T> {
+    pub(crate) const fn new() -> GlobalQueue<T> {
+        GlobalQueue { queue: SampledQueue::new(), returned: SampledQueue::new(), returned_next: false }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len() + self.returned.len()
+    }
+
+    /// Appends a goroutine.
+    pub(crate) fn push(&mut self, g: &'static T, clock: Clock<'_>) {
+        self.queue.push_back(g, clock);
+    }
+
+    /// Appends a goroutine that came back from a blocking call and found no P.
+    pub(crate) fn push_returned(&mut self, g: &'static T, clock: Clock<'_>) {
+        self.returned.push_back(g, clock);
+    }
+
+    /// Appends a whole list.
+    pub(crate) fn push_list(&mut self, list: &List<T>, clock: Clock<'_>)
+    where
+        T: Linked,
+    {
+        while let Some(g) = list.pop_front() {
+            self.queue.push_back(g, clock);
+        }
+    }
+
+    pub(crate) fn pop(&mut self, clock: Clock<'_>) -> Option<&'static T> {
+        self.returned_next = !self.returned_next;
+        let (first, second) = if self.returned_next {
+            (&mut self.queue, &mut self.returned)
+        } else {
+            (&mut self.returned, &mut self.queue)
+        };
+        first.pop_front(clock).or_else(|| second.pop_front(clock))
+    }
+
+    /// Takes up to `count` at once: returns the first and gives the others to `each`.
+    pub(crate) fn pop_share(
+        &mut self,
+        count: usize,
+        clock: Clock<'_>,
+        each: impl Fn(&'static T),
+    ) -> Option<&'static T> {
+        let first = self.pop(clock)?;
+        for _ in 1..count {
+            // A goroutine that has returned goes on at once or stays: in a run queue it would wait behind others again.
+            let Some(g) = self.queue.pop_front(clock) else { break };
+            each(g);
+        }
+        Some(first)
+    }
+}

@@ -1,0 +1,9 @@
+//! The queues of runnable goroutines. They hold pointers and never look at what they point to, so that tests and models
+//! fill them with anything.
+
+pub(crate) mod deferred_wake;
+pub(crate) mod global_queue;
+pub(crate) mod histogram;
+pub(crate) mod latency_sampler;
+pub(crate) mod preempted_queue;
+pub(crate) mod runq;

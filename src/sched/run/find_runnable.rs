@@ -1,0 +1,235 @@
+//! Finding the next goroutine to run: the diagram of ARCHITECTURE.md in code.
+//!
+//! `next_local` is the fast path: it may run on the last goroutine's thread pointer and touches no TLS.
+//! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
+
+use std::ptr;
+
+use crate::base::atomic::Ordering;
+use crate::sched::platform::Platform;
+use crate::sched::queue::latency_sampler::GLOBAL_EVERY;
+use crate::sched::schedt::Sched;
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+
+/// `runnext` may win over the ring this many times in a row, so that two goroutines that keep waking each other cannot keep
+/// the rest away; for the same reason the global queue comes first at every 61st tick.
+const NEXT_STREAK: u32 = 61;
+
+/// While goroutines come and go quickly, the P looks at its timers, and reads the clock, only at every such tick.
+pub(crate) const TIMERS_EVERY: u32 = 8;
+
+/// How long a spinner that found nothing waits before it looks again, and again (ns). While it spins no M has to be woken,
+/// which costs the waker more than all else that it does; and to sleep and wake up costs more than this.
+/// With work that I/O or time bring this does not pay: measured with an echo server, a sixth more CPU time.
+const LINGER: [u64; 4] = [1_000, 2_000, 4_000, 8_000];
+
+impl<X: Platform> Sched<X> {
+    /// The next goroutine of this M's own P.
+    #[inline(never)]
+    pub(crate) fn next_local(&self, m: &'static M) -> Option<&'static G> {
+        let p = m.p()?;
+        let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
+        p.tick.store(tick, Ordering::Relaxed);
+        if p.preempt.load(Ordering::Relaxed) {
+            if p.retired.load(Ordering::Relaxed) {
+                return None;
+            }
+            p.answer_preempt();
+        }
+        if p.sampler.is_due(tick)
+            && let Some(g) = self.at_rare_tick(p, tick)
+        {
+            return Some(g);
+        }
+        if tick % TIMERS_EVERY == 0 {
+            X::run_timers(self, p, p);
+        }
+        // SAFETY: this M owns the P.
+        let owner = unsafe { p.runq.owner() };
+        let streak = p.next_streak.get();
+        if streak < NEXT_STREAK {
+            let next = owner.take_next();
+            if !next.is_null() {
+                p.next_streak.set(streak + 1);
+                // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+                return Some(unsafe { &*next });
+            }
+        }
+        p.next_streak.set(0);
+        let g = owner.take();
+        if let Some([next, after]) = owner.peek_if_several() {
+            self.platform.prefetch(m, next, after);
+        }
+        let g = if g.is_null() { owner.take_next() } else { g };
+        // SAFETY: as above.
+        unsafe { g.as_ref() }
+    }
+
+    /// As [`next_local`](Sched::next_local) when only the ring has to be looked at; `None` when `next_local` has to decide.
+    #[inline(always)]
+    pub(crate) fn next_in_ring(&self, p: &'static P) -> Option<&'static G> {
+        let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
+        let timers_due = tick.is_multiple_of(TIMERS_EVERY);
+        // SAFETY: the calling M owns the P.
+        let owner = unsafe { p.runq.owner() };
+        if timers_due
+            || p.sampler.is_due(tick)
+            || p.preempt.load(Ordering::Relaxed)
+            || !owner.is_short_without_next()
+        {
+            return None;
+        }
+        p.tick.store(tick, Ordering::Relaxed);
+        p.next_streak.set(0);
+        // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+        unsafe { owner.take().as_ref() }
+    }
+
+    /// What need not be done at every tick.
+    #[cold]
+    fn at_rare_tick(&self, p: &'static P, tick: u32) -> Option<&'static G> {
+        let next_wins = p.next_streak.get() < NEXT_STREAK;
+        let global_first = p.sampler.look(tick, &p.runq, next_wins, || self.platform.now());
+        if global_first { self.take_global_for_fairness(tick) } else { None }
+    }
+
+    /// The oldest of the global queue and of the preempted goroutines, in turn.
+    fn take_global_for_fairness(&self, tick: u32) -> Option<&'static G> {
+        if self.global_len() + self.preempted_len() == 0 {
+            return None;
+        }
+        let mut locked = self.lock();
+        if (tick / GLOBAL_EVERY).is_multiple_of(2) {
+            match locked.pop_global() {
+                None => locked.pop_preempted(),
+                found => found,
+            }
+        } else {
+            match locked.pop_preempted() {
+                None => locked.pop_global(),
+                found => found,
+            }
+        }
+    }
+
+    /// A goroutine from anywhere; stops the M when there is none. `None`: the thread shall end.
+    pub(crate) fn find_runnable(&self, m: &'static M) -> Option<&'static G> {
+        loop {
+            let Some(p) = m.p() else {
+                if !X::stop_m(self, m) {
+                    return None;
+                }
+                continue;
+            };
+            if p.retired.load(Ordering::Relaxed) {
+                self.give_up_retired_p(m, p);
+                continue;
+            }
+            p.sampler.forget();
+            X::run_timers(self, p, p);
+            let own = self.next_local(m);
+            if own.is_none() && p.retired.load(Ordering::Relaxed) {
+                continue; // there may be goroutines in its ring, which go with it
+            }
+            let found = own
+                .or_else(|| self.take_global(p))
+                .or_else(|| if X::poll_if_due(self, p) { self.next_local(m) } else { None })
+                .or_else(|| self.take_preempted())
+                .or_else(|| self.spin(m, p));
+            if let Some(g) = found {
+                self.stop_spinning_with_work(m);
+                return Some(g);
+            }
+            self.give_up_idle_p(m, p);
+            if m.p().is_none() {
+                X::poll_wait(self, m);
+            }
+        }
+    }
+
+    /// Takes this P's share of the global queue: the first to run, the others into its own queue.
+    fn take_global(&self, p: &'static P) -> Option<&'static G> {
+        if self.global_len() == 0 {
+            return None;
+        }
+        // SAFETY: the caller owns the P.
+        let owner = unsafe { p.runq.owner() };
+        let mut locked = self.lock();
+        let share = locked.global_len() / self.procs().max(1) + 1;
+        let share = share.min(owner.room() / 2);
+        locked.pop_global_share(share, |g| {
+            let fits = owner.try_put(ptr::from_ref(g).cast_mut());
+            debug_assert!(fits, "room was checked");
+        })
+    }
+
+    /// A goroutine whose last slice was used up. One at a time: each will want a P for long.
+    fn take_preempted(&self) -> Option<&'static G> {
+        if self.preempted_len() == 0 {
+            return None;
+        }
+        self.lock().pop_preempted()
+    }
+
+    /// Steals, if not too many Ms do so already.
+    fn spin(&self, m: &'static M, p: &'static P) -> Option<&'static G> {
+        if !m.spinning.get() {
+            if !self.idle.transition_m_to_spinning(self.procs() as u32) {
+                return None;
+            }
+            m.spinning.set(true);
+            p.stats.spins.add(1);
+        }
+        self.steal(m, p)
+            .or_else(|| {
+                self.all_ps().for_each(|other| X::run_timers(self, p, other));
+                self.next_local(m)
+            })
+            .or_else(|| self.linger(m, p))
+    }
+
+    /// Looks again, a few times: see [`LINGER`].
+    fn linger(&self, m: &'static M, p: &'static P) -> Option<&'static G> {
+        if X::waits_for_time_or_io(self) {
+            return None;
+        }
+        for nanos in LINGER {
+            self.platform.busy_wait(nanos);
+            if p.retired.load(Ordering::Relaxed) || self.global_len() != 0 {
+                return self.take_global(p);
+            }
+            if let Some(g) = self.steal(m, p) {
+                return Some(g);
+            }
+        }
+        None
+    }
+
+    /// A spinner that found work makes room for the next spinner: there may be more.
+    fn stop_spinning_with_work(&self, m: &'static M) {
+        if m.spinning.replace(false) && self.idle.transition_spinner_to_working() {
+            self.wake_p_slow();
+        }
+    }
+
+    /// Nothing to do: puts the P into the idle list, and then looks at all queues once more, because a thread that made
+    /// work meanwhile saw no idle P, or saw this M spin, and woke nobody.
+    fn give_up_idle_p(&self, m: &'static M, p: &'static P) {
+        let locked = self.lock();
+        if !locked.no_work() || p.retired.load(Ordering::Relaxed) {
+            return;
+        }
+        m.set_p(None);
+        locked.put_idle_p(p);
+        drop(locked);
+        let was_spinning = m.spinning.replace(false);
+        let found =
+            self.idle.recheck_after_idle(was_spinning, || self.take_idle_p(), || self.work_anywhere());
+        if let Some(p) = found {
+            m.set_p(Some(p));
+            m.spinning.set(true);
+        }
+    }
+}

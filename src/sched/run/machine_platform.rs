@@ -1,0 +1,146 @@
+//! The real machine as the scheduler's platform: the kernel's clock and threads, epoll, the processor's cache.
+
+use std::sync::atomic::Ordering;
+
+use super::steal_order::REACH;
+use crate::base::prefetch;
+use crate::sched::idle::{due_timers, poll_wait, start_m, stop_m, wake_sysmon};
+use crate::sched::machine::Machine;
+use crate::sched::platform::Platform;
+use crate::sched::schedt::Sched;
+use crate::sched::types::current::current_in;
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sched::types::waiter::Waiter;
+use crate::sys::clock::nanotime;
+use crate::sys::thread;
+use crate::tls;
+
+/// At most this many cache lines of a stack are prefetched.
+const DEEPEST: isize = 12;
+
+impl Platform for Machine {
+    #[inline]
+    fn now(&self) -> u64 {
+        nanotime()
+    }
+
+    fn cpu(&self) -> usize {
+        thread::cpu()
+    }
+
+    fn busy_wait(&self, nanos: u64) {
+        let start = nanotime();
+        while nanotime() - start < nanos {
+            std::hint::spin_loop();
+        }
+    }
+
+    fn wake_m(&self, m: &'static M) {
+        m.note.set();
+    }
+
+    fn start_spinning_m(&self) {
+        start_m::start_spinning_m();
+    }
+
+    fn start_spare_m(&self) {
+        start_m::start_spare_m();
+    }
+
+    #[inline]
+    fn all_ps_busy(&self) {
+        wake_sysmon::look_soon();
+    }
+
+    #[inline]
+    fn p_became_busy(&self) {
+        wake_sysmon::wake_if_asleep();
+    }
+
+    /// `next`, whose head was asked for before: the rest of its G, where its stack is in use, and of its thread-locals the
+    /// one by which it finds itself and, if it comes from another thread, the thread id. (The others are needed when it
+    /// ends, if at all: they would only push out what is needed.) Of `after`, the head.
+    #[inline(always)]
+    fn prefetch(&self, m: &'static M, next: *const G, after: *const G) {
+        let line = |offset: isize| prefetch::line((next as usize).wrapping_add_signed(offset));
+        line(64);
+        // SAFETY: Gs are never unmapped. If another M has it by now, what is fetched is not needed.
+        let (tp, context, last_m) = unsafe { ((*next).tp.get(), (*next).context.get(), (*next).peek_m()) };
+        if tp != 0 {
+            prefetch::line(current_in(tp));
+            if !last_m.is_some_and(|last| std::ptr::eq(last, m)) {
+                prefetch::line(tls::block::tid_in(tp));
+            }
+        }
+        let depth = (next as isize - context as isize).clamp(64, 64 * DEEPEST);
+        for number in 0..DEEPEST {
+            let offset = depth - 64 * number;
+            if offset < 0 {
+                break;
+            }
+            line(-offset);
+        }
+        prefetch::line(after as usize);
+    }
+
+    fn is_near(&self, thief: usize, victim: usize, round: usize) -> bool {
+        let topology = self.topology.get().and_then(Option::as_ref);
+        topology.is_none_or(|topology| topology.distance(thief, victim) <= REACH[round])
+    }
+
+    fn is_uneven(&self) -> bool {
+        self.topology.get().is_some_and(Option::is_some)
+    }
+
+    fn stop_m(_: &Sched<Machine>, m: &'static M) -> bool {
+        stop_m::stop_m(m)
+    }
+
+    fn run_timers(_: &Sched<Machine>, own: &'static P, of: &'static P) {
+        due_timers::run_on(own, of);
+    }
+
+    fn waits_for_time_or_io(_: &Sched<Machine>) -> bool {
+        poll_wait::may_make_work()
+    }
+
+    fn poll_if_due(_: &Sched<Machine>, p: &'static P) -> bool {
+        poll_wait::poll_if_due(p)
+    }
+
+    fn poll_wait(_: &Sched<Machine>, m: &'static M) {
+        poll_wait::wait(m);
+    }
+
+    fn ensure_poller(_: &Sched<Machine>) {
+        poll_wait::ensure();
+    }
+
+    fn p_retired(sched: &Sched<Machine>, p: &'static P) {
+        retired(sched, p);
+    }
+}
+
+/// Moves what a retired P holds elsewhere. The last one ends the change of GOMAXPROCS (`gomaxprocs.rs`).
+fn retired(sched: &Sched<Machine>, p: &'static P) {
+    // Nobody runs on it any more, so sysmon must not ask any M to stop for its sake.
+    p.m.store(std::ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: the P has no owner but us.
+    unsafe { p.with_slots(|slots| slots.flush()) };
+    due_timers::move_to_first_p(p);
+    let change = &sched.platform.gomaxprocs;
+    let mut leaving = change.leaving.lock_inside();
+    leaving.count -= 1;
+    change.still_leaving.store(leaving.count, Ordering::SeqCst);
+    let all_gone = leaving.count == 0;
+    let waiter = if all_gone { leaving.waiter.take() } else { None };
+    drop(leaving);
+    match waiter {
+        Some(waiter) => Waiter::ready_without_p(waiter),
+        None if all_gone => change.changing.store(false, Ordering::Release),
+        None => {}
+    }
+    sched.wake_p();
+}

@@ -1,0 +1,212 @@
+//! Being inside the runtime.
+//!
+//! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a P, and
+//! no signal handler takes it away. Entering is a thread-local read, a store and a load.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use super::schedule;
+use crate::arch::Message;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::current::current;
+use crate::sched::types::g::{G, Switch};
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
+
+/// Whether other goroutines may be running while the caller spins, and none is kept waiting by it.
+pub(crate) fn others_run() -> bool {
+    match current().and_then(|g| Some((g, g.m().p()?))) {
+        // In a bubble no other goroutine runs.
+        Some((g, _)) if g.bubble.get() != 0 => false,
+        Some((_, p)) => SCHED.procs() > 1 && p.runq.is_empty(),
+        None => true,
+    }
+}
+
+/// A new goroutine's first step: it starts inside the runtime and leaves it.
+#[inline]
+pub(crate) fn leave_first(message: Message) -> &'static G {
+    match schedule::finish_switch(message).current() {
+        Some(g) => {
+            drop(Section::resume(g));
+            g
+        }
+        None => unreachable!("an M that runs a goroutine knows it"),
+    }
+}
+
+/// Runs `f` on the OS thread's own TLS, without preemption. It must not call into the runtime.
+#[inline]
+pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
+    let Some(g) = current() else { return f() };
+    if g.tp.get() == 0 {
+        return f();
+    }
+    let m = g.m();
+    // Preemption is off (M2), and if sysmon takes the P meanwhile nothing is lost: none is needed here.
+    m.in_runtime.set(m.in_runtime.get() + 1);
+    compiler_fence(Ordering::SeqCst);
+    m.use_own_tls();
+    let result = f();
+    m.use_tls_of(g);
+    compiler_fence(Ordering::SeqCst);
+    m.in_runtime.set(m.in_runtime.get() - 1);
+    result
+}
+
+/// A goroutine inside the runtime, with a P.
+pub(crate) struct Section {
+    g: &'static G,
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Enters the runtime; `None` on a foreign thread.
+#[inline]
+pub(crate) fn enter() -> Option<Section> {
+    Some(enter_as(current()?))
+}
+
+/// Enters the runtime as `g`, the calling goroutine.
+#[inline]
+pub(crate) fn enter_as(g: &'static G) -> Section {
+    let m = g.m();
+    m.in_runtime.set(m.in_runtime.get() + 1);
+    // A handler on this thread sees the count before anything that follows.
+    compiler_fence(Ordering::SeqCst);
+    let section = Section { g, _not_send: PhantomData };
+    if !m.has_p() {
+        section.wait_for_p();
+    }
+    section
+}
+
+/// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. The depth is known to be 0, so it is
+/// stored and not counted: a counter would chain each entry to the last one through memory.
+#[inline]
+pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
+    let m = g.m();
+    debug_assert_eq!(m.in_runtime.get(), 0, "a goroutine must not stop while it holds runtime locks");
+    m.in_runtime.set(1);
+    compiler_fence(Ordering::SeqCst);
+    let outermost = Outermost(ManuallyDrop::new(Section { g, _not_send: PhantomData }));
+    if !m.has_p() {
+        outermost.0.wait_for_p();
+    }
+    outermost
+}
+
+/// As [`enter`], from user code: no section is open.
+#[inline(always)]
+pub(crate) fn enter_from_user_code() -> Option<Outermost> {
+    Some(enter_outermost(current()?))
+}
+
+/// A section that is not inside another.
+pub(crate) struct Outermost(ManuallyDrop<Section>);
+
+impl Deref for Outermost {
+    type Target = Section;
+    #[inline]
+    fn deref(&self) -> &Section {
+        &self.0
+    }
+}
+
+impl Outermost {
+    /// Lets others run. The yield answers a request to let go, so the flag is not checked again.
+    #[inline(always)]
+    pub(crate) fn yield_away(self) {
+        let g = self.0.g;
+        std::mem::forget(self);
+        let m = schedule::yield_away(g);
+        compiler_fence(Ordering::SeqCst);
+        m.in_runtime.set(0);
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.p().preempt.load(Ordering::Relaxed) {
+            self.0.preempted();
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.0.m().in_runtime.set(0);
+    }
+}
+
+impl Section {
+    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the goroutine's end.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
+
+    /// The section of a goroutine that is inside the runtime already.
+    pub(crate) fn resume(g: &'static G) -> Section {
+        Section { g, _not_send: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn g(&self) -> &'static G {
+        self.g
+    }
+
+    /// The M we are on. Ask again after a switch.
+    #[inline]
+    pub(crate) fn m(&self) -> &'static M {
+        self.g.m()
+    }
+
+    /// The P we have. Ask again after a switch.
+    #[inline]
+    pub(crate) fn p(&self) -> &'static P {
+        match self.g.m().p() {
+            Some(p) => p,
+            None => unreachable!("inside a section a goroutine has a P"),
+        }
+    }
+
+    /// Stops the goroutine.
+    #[inline]
+    pub(crate) fn switch(&self, why: Switch) {
+        debug_assert_eq!(
+            self.m().in_runtime.get(),
+            1,
+            "a goroutine must not stop while it holds runtime locks"
+        );
+        schedule::switch_away(self.g, why);
+    }
+
+    #[cold]
+    fn wait_for_p(&self) {
+        if !self.m().take_p_back() {
+            self.switch(Switch::NeedP);
+        }
+        self.g.set_status(Status::Running);
+    }
+
+    #[cold]
+    fn preempted(&self) {
+        self.switch(Switch::Preempt);
+    }
+}
+
+impl Drop for Section {
+    #[inline]
+    fn drop(&mut self) {
+        let m = self.g.m();
+        let depth = m.in_runtime.get();
+        if depth == 1 && self.p().preempt.load(Ordering::Relaxed) {
+            self.preempted();
+        }
+        // The switch may have moved us.
+        let m = if depth == 1 { self.g.m() } else { m };
+        // What happened inside comes before a handler sees that we are out.
+        compiler_fence(Ordering::SeqCst);
+        m.in_runtime.set(depth - 1);
+    }
+}

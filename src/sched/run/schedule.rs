@@ -1,0 +1,264 @@
+//! From one goroutine to the next.
+//!
+//! A goroutine that stops looks for the next one of its P itself and switches to it directly, without g0 between
+//! (`switch_away`). What is to be done about the one that stopped (queue it, commit its park, recycle its slot) must wait
+//! until its stack is no longer in use: the next goroutine does it, first thing after the switch (`finish_switch`), as an
+//! operating system's kernel does.
+//!
+//! When the P has nothing ready, the goroutine switches to g0, whose loop (`run`) looks everywhere else, stops the M if
+//! need be, and switches to what it finds.
+//!
+//! From `use_tls_of` to the switch, and on g0 until `use_own_tls`, nothing may touch thread-local storage.
+
+use std::ptr;
+
+use super::{child_first, spawn};
+use crate::arch::{self, Message};
+use crate::sched::idle::{locked_m, wake_sysmon};
+use crate::sched::machine::hooks;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::g::{G, Switch};
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
+
+/// The loop of an M on g0: runs goroutines until the thread shall end.
+pub(crate) fn run(m: &'static M) {
+    while let Some(g) = SCHED.find_runnable(m) {
+        debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
+        match g.locked_m.get() {
+            Some(owner) if !ptr::eq(owner, m) => locked_m::start_locked_m(m, owner),
+            _ => {
+                if run_until_idle(m, g) == Outcome::EndThread {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What an M does after a goroutine has switched to g0.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Looks for the next one.
+    Next,
+    /// Ends: the goroutine exited while bound to the thread.
+    EndThread,
+}
+
+/// On g0: runs `g`, and whatever goroutines follow it directly, until one of them switches to g0.
+fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
+    loop {
+        enter_goroutine(m, g);
+        // SAFETY: we own g (G2), so nobody else resumes it; g0 is where goroutines come back to.
+        let _ = unsafe { arch::switch(m.g0.as_ptr(), g.context.get(), nobody_stopped(m)) };
+        let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
+        m.set_current(None);
+        m.use_own_tls();
+        match after_stop(m, stopped, m.why.get()) {
+            After::GoOn => g = stopped,
+            After::EndThread => return Outcome::EndThread,
+            After::Done if m.locked_g.get().is_some() => g = locked_m::stop_locked_m(m),
+            After::Done => return Outcome::Next,
+        }
+    }
+}
+
+/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M: that one.
+#[inline]
+pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
+    let m = g.m();
+    let direct = why != Switch::NeedP && m.locked_g.get().is_none();
+    match if direct { SCHED.next_local(m) } else { None } {
+        Some(next) if next.locked_m.get().is_none() => switch_directly(m, g, why, next),
+        next => switch_to_g0(m, g, why, next),
+    }
+}
+
+/// [`switch_away`] of a goroutine that yields: looks into the ring first. There is one place where it stops, in the
+/// common case and in others, so that the CPU predicts where goroutines go on.
+#[inline(always)]
+pub(crate) fn yield_away(g: &'static G) -> &'static M {
+    let m = g.m();
+    let next = match m.p() {
+        _ if m.locked_g.get().is_some() => None,
+        Some(p) => SCHED.next_in_ring(p).or_else(|| SCHED.next_local(m)),
+        None => None,
+    };
+    match next {
+        Some(next) if next.locked_m.get().is_none() => switch_directly(m, g, Switch::Yield, next),
+        next => switch_to_g0(m, g, Switch::Yield, next),
+    }
+}
+
+/// In a section of `g`, the calling goroutine: runs `child`, which nobody else knows yet, and goes on after it.
+#[inline(never)]
+pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
+    switch_directly(g.m(), g, Switch::AfterChild, child);
+}
+
+#[inline(always)]
+fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) -> &'static M {
+    enter_goroutine(m, next);
+    // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
+    let message = unsafe { arch::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
+    finish_switch(message)
+}
+
+/// `next`, if there is one, is bound to another M: g0 will take it from there, and give its P away with what is in its
+/// queue.
+#[inline(never)]
+fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) -> &'static M {
+    if let Some(next) = next {
+        SCHED.put_next(owned_p(m), next);
+        SCHED.wake_p();
+    }
+    m.why.set(why);
+    // SAFETY: g0 waits in `run_until_idle`.
+    let message = unsafe { arch::switch(g.context.as_ptr(), m.g0.get(), nobody_stopped(m)) };
+    finish_switch(message)
+}
+
+/// The message of a goroutine that stops to the next one on the same M: see `finish_switch`.
+#[inline(always)]
+fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
+    const { assert!(align_of::<G>() > Switch::AfterChild as usize) };
+    if why == Switch::Gone {
+        return nobody_stopped(m);
+    }
+    [ptr::from_ref(m) as usize, ptr::from_ref(g) as usize | why as usize]
+}
+
+/// The message of g0, which has finished already, and of a goroutine that has ended.
+#[inline(always)]
+fn nobody_stopped(m: &'static M) -> Message {
+    [ptr::from_ref(m) as usize, 0]
+}
+
+/// First thing after a switch to a goroutine: deals with the one that ran before on this M. Returns that M.
+#[inline(always)]
+pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
+    // SAFETY: made by `stopped` or `nobody_stopped`; Ms and Gs are never unmapped.
+    let m = unsafe { &*(m as *const M) };
+    if stopped != 0 {
+        const WHY: usize = align_of::<G>() - 1;
+        // SAFETY: as above.
+        let g = unsafe { &*((stopped & !WHY) as *const G) };
+        let why = stopped & WHY;
+        // The two that happen all the time are inlined here.
+        if why == Switch::Yield as usize && g.bubble.get() == 0 {
+            count_yield(owned_p(m), g);
+            SCHED.requeue_yielded(owned_p(m), g);
+        } else if why == Switch::Park as usize && g.bubble.get() == 0 {
+            if !after_park(owned_p(m), g) {
+                SCHED.ready_on(owned_p(m), g);
+            }
+        } else {
+            finish_others(m, g, Switch::from_number(why));
+        }
+    }
+    m
+}
+
+#[inline(never)]
+fn finish_others(m: &'static M, stopped: &'static G, why: Switch) {
+    match after_stop(m, stopped, why) {
+        After::Done => {}
+        After::GoOn => SCHED.ready_on(owned_p(m), stopped),
+        After::EndThread => unreachable!("a goroutine that is bound to its thread ends on g0"),
+    }
+}
+
+/// What came of a goroutine that stopped.
+pub(super) enum After {
+    /// It may belong to another M already.
+    Done,
+    /// It is to run on, and belongs to the caller.
+    GoOn,
+    /// It has ended while bound to the thread, which ends too.
+    EndThread,
+}
+
+#[inline(always)]
+fn count_yield(p: &'static P, g: &'static G) {
+    p.stats.yields.add(1);
+    g.set_status(Status::Runnable);
+}
+
+/// It parks. False: it was readied while it was stopping, and is to run on.
+#[inline(always)]
+fn after_park(p: &'static P, g: &'static G) -> bool {
+    p.stats.parks.add(1);
+    g.set_status(Status::Waiting);
+    g.park.commit()
+}
+
+/// The stopped goroutine's stack is no longer in use: does what it stopped for.
+fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
+    match why {
+        Switch::Park => {
+            let bubble = g.bubble.get();
+            let for_io = bubble != 0 && g.wait_reason().is_io();
+            if !after_park(owned_p(m), g) {
+                return After::GoOn;
+            }
+            if bubble != 0 {
+                (hooks().bubble.parked)(bubble, for_io, owned_p(m));
+            }
+        }
+        Switch::Yield => {
+            let p = owned_p(m);
+            count_yield(p, g);
+            if g.bubble.get() == 0 {
+                // On g0. No M need be woken for it, unlike in `finish_switch`: this one looks into its own queue next.
+                SCHED.put_last(p, g);
+            } else {
+                (hooks().bubble.yielded)(g, p);
+            }
+        }
+        Switch::Preempt => {
+            let p = owned_p(m);
+            p.stats.preempted.add(1);
+            child_first::was_kept_waiting(p);
+            g.set_status(Status::Runnable);
+            SCHED.lock().push_preempted(g);
+            // This M may go on with another goroutine.
+            SCHED.wake_p();
+        }
+        Switch::NeedP => {
+            let mut locked = SCHED.lock();
+            if let Some(p) = locked.take_idle_p() {
+                drop(locked);
+                m.set_p(Some(p));
+                p.begin_slice();
+                return After::GoOn;
+            }
+            // No P is idle: the M that gives one up sees the queue.
+            g.set_status(Status::Runnable);
+            locked.push_returned(g);
+            drop(locked);
+            wake_sysmon::look_soon();
+        }
+        Switch::End => return spawn::end(m, g),
+        Switch::Gone => {}
+        Switch::AfterChild => SCHED.ready_on(owned_p(m), g),
+    }
+    After::Done
+}
+
+#[inline]
+fn owned_p(m: &M) -> &'static P {
+    match m.p() {
+        Some(p) => p,
+        None => unreachable!("a goroutine stops only with a P, except to ask for one"),
+    }
+}
+
+/// Makes `g` the M's current goroutine; the switch to it follows at once.
+#[inline(always)]
+fn enter_goroutine(m: &'static M, g: &'static G) {
+    g.set_status(Status::Running);
+    g.set_m(m);
+    m.set_current(Some(g));
+    m.use_tls_of(g);
+}

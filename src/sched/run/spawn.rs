@@ -1,0 +1,288 @@
+//! The first and the last moments of a goroutine.
+//!
+//! `launch` takes a slot, writes the closure onto its stack and queues it: nothing is allocated when a dead
+//! goroutine's slot is at hand. `end` runs after the closure returned and the stack is no longer in use.
+
+use std::cell::Cell;
+use std::io;
+use std::panic::Location;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use super::child_first;
+use super::runtime_section::{self, Section};
+use super::schedule::{self, After};
+use crate::arch;
+use crate::sched::machine::hooks;
+use crate::sched::schedt::SCHED;
+use crate::sched::types::current::mark_block;
+use crate::sched::types::g::{G, Info, Switch};
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
+use crate::sched::word::pinned_readers;
+use crate::stack::size::SizeClass;
+use crate::stack::{cache, slab};
+use crate::tls;
+
+/// How a goroutine is to be made.
+pub(crate) struct Spec {
+    pub(crate) class: SizeClass,
+    pub(crate) private_tls: bool,
+    pub(crate) site: &'static Location<'static>,
+    /// The bubble it belongs to; `None`: that of its parent.
+    pub(crate) bubble: Option<u8>,
+}
+
+/// What a goroutine does. Both parts must not unwind.
+pub(crate) trait Body {
+    /// The user's code.
+    fn run(&mut self);
+    /// After the destructors of its thread-locals: tells whoever waits for the goroutine. True: code of the user's ran
+    /// meanwhile and may have used thread-locals again.
+    fn finish(self) -> bool;
+}
+
+/// The largest body that fits onto a new stack; `goroutine/join.rs` boxes larger closures.
+pub(crate) const INLINE_BODY: usize = 512;
+/// The alignment of a new stack's top.
+pub(crate) const INLINE_ALIGN: usize = 16;
+
+/// Starts a goroutine. The runtime has started. `info` must stay valid until `Body::finish` is called. Returns its id.
+///
+/// # Safety
+/// With `private_tls` unset the caller vouches that the body holds no reference to a thread-local across a
+/// scheduling point. What the body borrows must outlive the goroutine.
+pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) -> io::Result<u64> {
+    if spec.private_tls {
+        private_tls_available()?;
+    }
+    debug_assert!(size_of::<B>() <= INLINE_BODY && align_of::<B>() <= INLINE_ALIGN);
+    let Some(mut section) = runtime_section::enter() else {
+        let g = match cache::take_shared(spec.class) {
+            Some(slot) => G::of_slot(slot),
+            None => make(spec.class)?,
+        };
+        prepare(g, spec)?;
+        let id = next_global_id();
+        fill(g, id, 0, spec, info, body);
+        SCHED.platform.created_outside.fetch_add(1, Ordering::Relaxed);
+        g.bubble.set(spec.bubble.unwrap_or(0));
+        if g.bubble.get() != 0 {
+            (hooks().bubble.started)(g, None);
+            return Ok(id);
+        }
+        SCHED.ready_global(g);
+        return Ok(id);
+    };
+    // SAFETY: the section has the P.
+    let cached = unsafe { section.p().with_slots(|slots| slots.take(spec.class)) };
+    let g = match cached.map(G::of_slot) {
+        Some(g) if !needs_tls_work(g, spec) => g,
+        found => {
+            // What follows may allocate: not with preemption off.
+            drop(section);
+            let g = match found {
+                Some(g) => g,
+                None => make(spec.class)?,
+            };
+            prepare(g, spec)?;
+            section = enter_again();
+            g
+        }
+    };
+    let p = section.p();
+    let id = next_id(p);
+    fill(g, id, section.g().id(), spec, info, body);
+    p.stats.created.add(1);
+    g.bubble.set(spec.bubble.unwrap_or(section.g().bubble.get()));
+    if g.bubble.get() != 0 {
+        (hooks().bubble.started)(g, Some(p));
+        return Ok(id);
+    }
+    if child_first::goes_first(&section, p, g) {
+        schedule::run_child_first(section.g(), g);
+        return Ok(id);
+    }
+    SCHED.ready_on(p, g);
+    Ok(id)
+}
+
+fn enter_again() -> Section {
+    match runtime_section::enter() {
+        Some(section) => section,
+        None => unreachable!("a goroutine stays one"),
+    }
+}
+
+fn needs_tls_work(g: &G, spec: &Spec) -> bool {
+    spec.private_tls && (!g.block_made.get() || g.block_stale.get())
+}
+
+/// A G in a slot that is not in any cache. Allocates.
+fn make(class: SizeClass) -> io::Result<&'static G> {
+    Ok(G::make(&slab::new_slot(class)?))
+}
+
+/// Prepares what `spec` asks for; if that fails, the slot goes back to the cache.
+fn prepare(g: &'static G, spec: &Spec) -> io::Result<()> {
+    if spec.private_tls
+        && let Err(error) = prepare_tls(g)
+    {
+        let _section = runtime_section::enter();
+        cache::put_shared(&g.slot);
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// Makes sure that the slot has a fresh private TLS block. Allocates the first time.
+fn prepare_tls(g: &'static G) -> io::Result<()> {
+    if !g.block_made.get() {
+        // As with threads, the guard is not part of the stack that code sees.
+        let stack = g.slot.stack();
+        // SAFETY: the slot's memory for the block was reserved by the slab, is zeroed, and the slot is ours.
+        unsafe { tls::block::create(g.slot.block, stack.start, stack.len())? };
+        g.block_made.set(true);
+    } else if g.block_stale.get() {
+        // SAFETY: the slot is ours and nobody runs on its block.
+        unsafe { tls::block::rebuild(g.slot.block)? };
+    } else {
+        return Ok(());
+    }
+    g.block_stale.set(false);
+    mark_block(g);
+    Ok(())
+}
+
+/// Whether goroutines can have thread-local storage of their own; the error says what is missing.
+#[inline]
+fn private_tls_available() -> io::Result<()> {
+    match SCHED.platform.boot.private_tls.get() {
+        Some(Err(missing)) => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("goroutines cannot have private thread-local storage here: {missing}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[inline]
+fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const Info, body: B) {
+    g.id.store(id, Ordering::Relaxed);
+    g.parent.set(parent);
+    g.firsts.store(0, Ordering::Relaxed);
+    g.site.set(Some(spec.site));
+    // Release: whoever reads the info sees it complete.
+    g.info.store(info.cast_mut(), Ordering::Release);
+    g.tp.set(if spec.private_tls { g.slot.block } else { 0 });
+    let stack_top = ptr::from_ref(g) as usize;
+    let place = (stack_top - size_of::<B>()) & !(INLINE_ALIGN - 1);
+    // SAFETY: the slot is ours, and the body fits below its G. What the body borrows outlives the goroutine (the
+    // caller of `launch` vouches for it).
+    unsafe {
+        (place as *mut B).write(body);
+        g.context.set(arch::prepare(place, main::<B>, place));
+    }
+}
+
+/// The first function on a goroutine's stack. It starts and ends inside the runtime.
+unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> ! {
+    let body = body as *mut B;
+    let g = runtime_section::leave_first([first, second]);
+    // SAFETY: `fill` wrote it there for us.
+    unsafe { (*body).run() };
+    leave_tls(g);
+    g.info.store(ptr::null_mut(), Ordering::Relaxed);
+    pinned_readers::let_them_finish();
+    // SAFETY: taken once.
+    let user_code_ran = unsafe { body.read() }.finish();
+    if user_code_ran {
+        leave_tls(g);
+    }
+    let section = runtime_section::enter_as(g);
+    let done = end_in_place(g, section.p());
+    section.switch(if done { Switch::Gone } else { Switch::End });
+    unreachable!("an ended goroutine was resumed")
+}
+
+/// [`end`], for most goroutines, while they still run on their stack: the P's own cache gives the slot to nobody before
+/// the switch, which is the next that its owner does. What is done here need not be done on the next goroutine's stack,
+/// where it would often be the first to touch a page.
+#[inline]
+fn end_in_place(g: &'static G, p: &'static P) -> bool {
+    if g.block_used.get() || g.lock_count.get() != 0 || g.bubble.get() != 0 || !cache::is_kept_by_p(&g.slot) {
+        return false;
+    }
+    g.set_status(Status::Dead);
+    p.stats.ended.add(1);
+    // SAFETY: the section has the P.
+    unsafe { p.with_slots(|slots| slots.put(&g.slot)) };
+    true
+}
+
+/// Runs the destructors of the goroutine's thread-locals, if it has used any.
+fn leave_tls(g: &'static G) {
+    let tp = g.tp.get();
+    // SAFETY: we run on our private block; what follows uses no thread-local of the user's.
+    unsafe {
+        if tp != 0 && !tls::block::is_untouched(tp) {
+            g.block_used.set(true);
+            tls::block::run_destructors();
+        }
+    }
+}
+
+/// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
+pub(super) fn end(m: &'static M, g: &'static G) -> After {
+    g.set_status(Status::Dead);
+    if g.block_used.replace(false) {
+        // SAFETY: nobody runs on the block any more.
+        g.block_stale.set(!unsafe { tls::block::refresh(g.slot.block) });
+        if !g.block_stale.get() {
+            mark_block(g);
+        }
+    }
+    let locked = g.lock_count.get() != 0;
+    g.lock_count.set(0);
+    g.locked_m.set(None);
+    let p = match m.p() {
+        Some(p) => p,
+        None => unreachable!("a goroutine ends with a P"),
+    };
+    p.stats.ended.add(1);
+    let (bubble, id) = (g.bubble.get(), g.id());
+    g.bubble.set(0);
+    // SAFETY: this M has the P.
+    unsafe { p.with_slots(|slots| slots.put(&g.slot)) };
+    if bubble != 0 {
+        (hooks().bubble.ended)(bubble, id, p);
+    }
+    if !locked {
+        return After::Done;
+    }
+    m.locked_g.set(None);
+    m.use_own_tls();
+    m.set_p(None);
+    SCHED.hand_off_p(p);
+    After::EndThread
+}
+
+/// A P takes this many ids at a time.
+const ID_BATCH: u64 = 16;
+
+fn next_global_id() -> u64 {
+    SCHED.platform.next_id.fetch_add(1, Ordering::Relaxed)
+}
+
+#[inline]
+fn next_id(p: &P) -> u64 {
+    let ids: &Cell<(u64, u64)> = &p.ids;
+    let (mut next, mut end) = ids.get();
+    if next == end {
+        next = SCHED.platform.next_id.fetch_add(ID_BATCH, Ordering::Relaxed);
+        end = next + ID_BATCH;
+    }
+    ids.set((next + 1, end));
+    next
+}

@@ -1,0 +1,79 @@
+//! Taking half of another P's run queue.
+
+use std::ptr;
+
+use super::steal_order::{random_order, within_reach};
+use crate::base::atomic::Ordering;
+use crate::sched::platform::Platform;
+use crate::sched::queue::runq::BATCH;
+use crate::sched::schedt::Sched;
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+
+/// A thief looks at all other Ps this many times.
+const ROUNDS: usize = 4;
+
+/// How long a goroutine must have been in `runnext` before a thief takes it (ns): its P is likely to run it at once,
+/// and moving it would cost both more than it gains.
+const NEXT_GRACE: u64 = 3_000;
+
+impl<X: Platform> Sched<X> {
+    /// Looks at all other Ps, up to four times, in random order. On success the rest of what was stolen is in the
+    /// caller's own queue.
+    pub(crate) fn steal(&self, m: &'static M, own: &'static P) -> Option<&'static G> {
+        let procs = self.procs();
+        let uneven = self.platform.is_uneven();
+        let cpu = if uneven { self.platform.cpu() } else { 0 };
+        if uneven {
+            own.cpu.store(cpu as u32, Ordering::Relaxed);
+        }
+        for round in 0..ROUNDS {
+            let last = round == ROUNDS - 1;
+            for id in random_order(m, procs) {
+                if id == own.id as usize || self.is_idle(id) {
+                    continue;
+                }
+                if let Some(victim) = self.p(id)
+                    && within_reach(self, uneven, cpu, victim, round)
+                    && let Some(g) = self.steal_from(own, victim, last)
+                {
+                    return Some(g);
+                }
+            }
+        }
+        None
+    }
+
+    fn steal_from(&self, own: &'static P, victim: &'static P, take_next: bool) -> Option<&'static G> {
+        let take_next = take_next && self.next_stays(victim);
+        let mut batch = [ptr::null_mut(); BATCH];
+        let count = victim.runq.steal(&mut batch, take_next);
+        let (last, rest) = batch[..count].split_last()?;
+        // SAFETY: the caller owns its P.
+        let owner = unsafe { own.runq.owner() };
+        for g in rest {
+            // The ring of a thief is empty, unless its P was retired while timers or I/O filled it.
+            if !owner.try_put(*g) {
+                // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+                self.put_last(own, unsafe { &**g });
+            }
+        }
+        own.stats.steals.add(1);
+        own.stats.stolen.add(count as u64);
+        // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
+        Some(unsafe { &**last })
+    }
+
+    /// Looks only twice: each look takes a cache line away from the victim. The tick tells whether the victim went on: a
+    /// goroutine that it ran may be back in `runnext`.
+    fn next_stays(&self, victim: &P) -> bool {
+        let seen = victim.runq.peek_next();
+        if seen.is_null() {
+            return false;
+        }
+        let tick = victim.tick.load(Ordering::Relaxed);
+        self.platform.busy_wait(NEXT_GRACE);
+        victim.tick.load(Ordering::Relaxed) == tick && victim.runq.peek_next() == seen
+    }
+}

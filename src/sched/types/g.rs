@@ -1,0 +1,262 @@
+//! G: a goroutine. It lies above its stack, in the slot that `stack/mod.rs` has a picture of.
+//!
+//! Who may touch what:
+//! - G1. A slot is never unmapped, so a `&'static G` is always readable; after the goroutine's end it is the
+//!   next goroutine's.
+//! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack. `park`, `status` and
+//!   the owner cells may be read by any thread.
+//! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
+
+use std::cell::Cell;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use super::m::M;
+use super::status::Status;
+use super::wait_reason::WaitReason;
+use crate::base::list::{Linked, List};
+use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerU8, OwnerU32, OwnerU64, OwnerUsize};
+use crate::sched::word::future_word::FutureWord;
+use crate::sched::word::park_word::ParkWord;
+use crate::stack::slab::{self, NewSlot};
+use crate::stack::slot::{HEADER, Slot};
+
+/// Why a goroutine stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// It waits: see the park word.
+    Park,
+    /// It lets others run and stays runnable.
+    Yield,
+    /// It came back from a blocking call, or found its P taken away, and needs a P.
+    NeedP,
+    /// Its slice is over: it goes to the queue of preempted goroutines.
+    Preempt,
+    /// It has ended.
+    End,
+    /// It has ended, and nothing is to be done about it any more.
+    Gone,
+    /// A goroutine that it has made runs first: see `run/child_first.rs`.
+    AfterChild,
+}
+
+impl Switch {
+    #[inline]
+    pub(crate) fn from_number(number: usize) -> Switch {
+        [
+            Switch::Park,
+            Switch::Yield,
+            Switch::NeedP,
+            Switch::Preempt,
+            Switch::End,
+            Switch::Gone,
+            Switch::AfterChild,
+        ][number]
+    }
+}
+
+/// With a wait reason: see [`G::set_wait`].
+const TIMED: u8 = 0x80;
+
+/// What reports say about a goroutine; it lives in the join packet.
+#[derive(Debug)]
+pub(crate) struct Info {
+    pub(crate) name: Option<Arc<str>>,
+    /// What limits its waits: see `park/limit.rs`.
+    pub(crate) limit: AtomicPtr<()>,
+}
+
+/// Two cache lines: the first is what every switch touches.
+#[repr(C, align(64))]
+pub(crate) struct G {
+    pub(crate) park: ParkWord,
+    status: AtomicU8,
+    /// How many of its line of descent, itself included, ran before their parents: see `run/child_first.rs`.
+    pub(crate) firsts: AtomicU8,
+    m: AtomicPtr<M>,
+    /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
+    pub(crate) tp: OwnerUsize,
+    /// Its stack pointer while it does not run.
+    pub(crate) context: OwnerUsize,
+    /// The next G in whatever list it is in.
+    pub(crate) link: Cell<*const G>,
+    /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
+    pub(crate) locked_m: OwnerRef<M>,
+    /// The thread id that its TLS block has.
+    pub(crate) tid: Cell<u32>,
+    /// Nesting of lock_os_thread.
+    pub(crate) lock_count: OwnerU32,
+    /// Inside `gort::blocking`.
+    pub(crate) blocking: OwnerBool,
+    /// Its TLS block has been made; it has to be rebuilt before its next use.
+    pub(crate) block_made: Cell<bool>,
+    pub(crate) block_stale: Cell<bool>,
+    /// The goroutine changed its thread-locals: the block has to be refreshed.
+    pub(crate) block_used: Cell<bool>,
+    wait_reason: AtomicU8,
+    /// Where the futures that it waits for tell it to look again.
+    pub(crate) future: FutureWord,
+    /// The bubble it belongs to, or 0.
+    pub(crate) bubble: OwnerU8,
+
+    pub(crate) id: AtomicU64,
+    pub(crate) site: OwnerRef<Location<'static>>,
+    /// The join packet's [`Info`], as long as the goroutine lives.
+    pub(crate) info: AtomicPtr<Info>,
+    pub(crate) parent: OwnerU64,
+    pub(crate) wait_object: AtomicUsize,
+    /// The time of the coarse clock when it parked (ns).
+    pub(crate) parked_at: AtomicU64,
+    /// Its stack and its TLS block.
+    pub(crate) slot: Slot,
+}
+
+/// Goroutines linked through `G::link`.
+pub(crate) type GList = List<G>;
+
+impl Linked for G {
+    fn link(&self) -> &Cell<*const G> {
+        &self.link
+    }
+}
+
+// The stack layer finds the `Slot` at the end of the header.
+const _: () =
+    assert!(size_of::<G>() == HEADER && std::mem::offset_of!(G, slot) + size_of::<Slot>() == HEADER);
+
+// SAFETY: see G2 and G3: the cells are owned by one thread at a time.
+unsafe impl Sync for G {}
+// SAFETY: as above.
+unsafe impl Send for G {}
+
+impl G {
+    fn new(slot: Slot) -> G {
+        G {
+            park: ParkWord::new(),
+            status: AtomicU8::new(Status::Dead as u8),
+            firsts: AtomicU8::new(0),
+            m: AtomicPtr::new(ptr::null_mut()),
+            tp: OwnerUsize::new(0),
+            context: OwnerUsize::new(0),
+            link: Cell::new(ptr::null()),
+            locked_m: OwnerRef::new(),
+            tid: Cell::new(0),
+            lock_count: OwnerU32::new(0),
+            blocking: OwnerBool::new(false),
+            block_made: Cell::new(false),
+            block_stale: Cell::new(false),
+            block_used: Cell::new(false),
+            wait_reason: AtomicU8::new(0),
+            future: FutureWord::new(),
+            bubble: OwnerU8::new(0),
+            id: AtomicU64::new(0),
+            site: OwnerRef::new(),
+            info: AtomicPtr::new(ptr::null_mut()),
+            parent: OwnerU64::new(0),
+            wait_object: AtomicUsize::new(0),
+            parked_at: AtomicU64::new(0),
+            slot,
+        }
+    }
+
+    /// Writes a G into a new slot.
+    pub(crate) fn make(slot: &NewSlot) -> &'static G {
+        let g = slot.header() as *mut G;
+        // SAFETY: the header lies in the slot, is aligned, is nobody else's, and becomes a G forever.
+        unsafe {
+            g.write(G::new(slot.end_of_header()));
+            &*g
+        }
+    }
+
+    /// A G without a stack.
+    #[cfg(test)]
+    pub(crate) fn for_test() -> &'static G {
+        Box::leak(Box::new(G::new(Slot::without_memory())))
+    }
+
+    /// The G of a slot.
+    #[inline]
+    pub(crate) fn of_slot(slot: &'static Slot) -> &'static G {
+        // SAFETY: a slot that was made lies at the end of a G, which is never unmapped.
+        unsafe { &*(slot.header() as *const G) }
+    }
+
+    /// Calls `f` for every G there is, in any state. Slots that are just being made are left out.
+    pub(crate) fn for_each(mut f: impl FnMut(&'static G)) {
+        slab::all_slots(|slot| {
+            f(G::of_slot(slot));
+            true
+        });
+    }
+
+    /// As [`for_each`](G::for_each), until `f` says false. True: it never did.
+    pub(crate) fn all(mut f: impl FnMut(&'static G) -> bool) -> bool {
+        slab::all_slots(|slot| f(G::of_slot(slot)))
+    }
+
+    /// What reports say about it; `None` at its very end.
+    ///
+    /// # Safety
+    /// The goroutine has not ended and does not end while the result is used.
+    pub(crate) unsafe fn info<'a>(&self) -> Option<&'a Info> {
+        // SAFETY: the caller's promise: its packet is there. Acquire pairs with `spawn::fill`.
+        unsafe { self.info.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// It is about to wait. `now` is the time of the coarse clock; `timed`: a timer may end the wait.
+    #[inline]
+    pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, now: u64, timed: bool) {
+        self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);
+        self.wait_object.store(object, Ordering::Relaxed);
+        self.parked_at.store(now, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn status(&self) -> Status {
+        Status::from_u8(self.status.load(Ordering::Relaxed))
+    }
+
+    /// For reports; it synchronises nothing.
+    #[inline]
+    pub(crate) fn set_status(&self, status: Status) {
+        self.status.store(status as u8, Ordering::Relaxed);
+    }
+
+    /// The M that runs it. Meaningful to the goroutine itself and to that M.
+    #[inline]
+    pub(crate) fn m(&self) -> &'static M {
+        // SAFETY: set at every switch-in to the M that runs it; Ms are never freed.
+        unsafe { &*self.m.load(Ordering::Relaxed) }
+    }
+
+    /// For reports: the M that runs it or ran it last.
+    pub(crate) fn peek_m(&self) -> Option<&'static M> {
+        // SAFETY: Ms are never freed; Acquire, because their making was published to another thread.
+        unsafe { self.m.load(Ordering::Acquire).as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn set_m(&self, m: &'static M) {
+        // Not written in vain: it is read again soon, and a value that was just written arrives later.
+        if !ptr::eq(self.m.load(Ordering::Relaxed), m) {
+            self.m.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn wait_reason(&self) -> WaitReason {
+        WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !TIMED)
+    }
+
+    /// Whether a timer may end its wait.
+    pub(crate) fn wait_is_timed(&self) -> bool {
+        self.wait_reason.load(Ordering::Relaxed) & TIMED != 0
+    }
+}

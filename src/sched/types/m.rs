@@ -1,0 +1,204 @@
+//! M: an OS thread that runs goroutines. Its own stack is g0: the scheduler runs there.
+//!
+//! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then the thread that took it off the idle list
+//!   (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the Note.
+//! - M2. While `in_runtime` is not 0 neither sysmon nor a signal handler takes the P away (`block/unmarked.rs`).
+//! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use super::g::{G, Switch};
+use super::p::P;
+use crate::base::lock::RawLock;
+use crate::base::note::Note;
+use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerUsize};
+
+pub(crate) struct M {
+    pub(crate) id: u32,
+    /// How deep this M's thread is inside the runtime (M2).
+    pub(crate) in_runtime: Depth,
+    p: AtomicPtr<P>,
+    current: AtomicPtr<G>,
+    /// The thread's own thread pointer, and the one that is in the register now (`run/thread_pointer.rs`).
+    pub(crate) own_tp: Cell<usize>,
+    pub(crate) tp: Cell<usize>,
+    pub(crate) tid: AtomicU32,
+    /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
+    pub(crate) current_slot: Cell<*const Cell<*const G>>,
+    pub(crate) random: Cell<u64>,
+    /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
+    pub(crate) g0: Cell<usize>,
+    pub(crate) why: Cell<Switch>,
+    /// The P that it left in `Syscall` when it entered a blocking call.
+    pub(crate) syscall_p: Cell<Option<&'static P>>,
+    /// Held by sysmon while it tries to take the P away.
+    pub(crate) detaching: RawLock,
+    /// sysmon's: the CPU time of its thread (ns) when it was first seen without a P, or 0.
+    pub(crate) cpu_when_detached: Cell<u64>,
+    /// While a signal handler keeps its goroutine stopped: what the kernel passed to the handler.
+    pub(crate) interrupted: AtomicPtr<c_void>,
+    /// A signal is on its way to it.
+    pub(crate) signalled: AtomicBool,
+
+    /// The CPU that its thread was on when it began to wait. The kernel likely wakes it there.
+    pub(crate) cpu: OwnerUsize,
+    pub(crate) spinning: OwnerBool,
+    pub(crate) note: Note,
+    pub(crate) next_p: Cell<Option<&'static P>>,
+    /// The next M in the idle list.
+    pub(crate) link: Cell<Option<&'static M>>,
+    /// In the idle list; guarded by the scheduler lock.
+    pub(crate) idle: Cell<bool>,
+    /// The goroutine bound to this M by lock_os_thread.
+    pub(crate) locked_g: OwnerRef<G>,
+    /// Its thread is running.
+    pub(crate) alive: AtomicBool,
+    /// The M that was made before this one.
+    pub(crate) older: Cell<Option<&'static M>>,
+}
+
+/// A tag in `M::p`: sysmon is about to take the P away.
+const LEAVING: usize = 1;
+
+/// A count that only the M's own thread changes, and that sysmon reads.
+pub(crate) struct Depth(AtomicU32);
+
+impl Depth {
+    #[inline]
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, depth: u32) {
+        self.0.store(depth, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: see M1.
+unsafe impl Sync for M {}
+
+impl M {
+    pub(crate) fn new(id: u32) -> M {
+        M {
+            id,
+            in_runtime: Depth(AtomicU32::new(1)),
+            p: AtomicPtr::new(ptr::null_mut()),
+            current: AtomicPtr::new(ptr::null_mut()),
+            own_tp: Cell::new(0),
+            tp: Cell::new(0),
+            tid: AtomicU32::new(0),
+            current_slot: Cell::new(ptr::null()),
+            random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
+            g0: Cell::new(0),
+            why: Cell::new(Switch::Park),
+            syscall_p: Cell::new(None),
+            detaching: RawLock::new(),
+            cpu_when_detached: Cell::new(0),
+            interrupted: AtomicPtr::new(ptr::null_mut()),
+            signalled: AtomicBool::new(false),
+            cpu: OwnerUsize::new(0),
+            spinning: OwnerBool::new(false),
+            note: Note::new(),
+            next_p: Cell::new(None),
+            link: Cell::new(None),
+            idle: Cell::new(false),
+            locked_g: OwnerRef::new(),
+            alive: AtomicBool::new(false),
+            older: Cell::new(None),
+        }
+    }
+
+    /// Its P, if it has one.
+    #[inline]
+    pub(crate) fn p(&self) -> Option<&'static P> {
+        // SAFETY: Ps are never freed.
+        unsafe { self.p.load(Ordering::Relaxed).map_addr(|address| address & !LEAVING).as_ref() }
+    }
+
+    /// Whether it has a P that nobody is about to take away: the first question inside the runtime (`block/unmarked.rs`).
+    #[inline]
+    pub(crate) fn has_p(&self) -> bool {
+        let p = self.p.load(Ordering::Relaxed);
+        !p.is_null() && p.addr() & LEAVING == 0
+    }
+
+    #[inline]
+    pub(crate) fn set_p(&'static self, p: Option<&'static P>) {
+        if let Some(p) = p {
+            p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
+        }
+        self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// For a goroutine without a P: takes the P that it left behind in a blocking call, if that is still free, or the one
+    /// that sysmon tried to take and gave back.
+    pub(crate) fn take_p_back(&'static self) -> bool {
+        if let Some(p) = self.syscall_p.take()
+            && p.take_from_syscall()
+        {
+            self.set_p(Some(p));
+            return true;
+        }
+        self.wait_for_detach();
+        self.p().is_some()
+    }
+
+    /// If sysmon is about to take the P, waits until it has decided (`block/unmarked.rs`): then the P is ours again, or
+    /// gone.
+    pub(crate) fn wait_for_detach(&self) {
+        self.detaching.lock();
+        self.detaching.unlock();
+    }
+
+    /// Whether its thread is `tid` and still runs.
+    pub(crate) fn is_thread(&self, tid: u32) -> bool {
+        self.tid() == tid && self.alive.load(Ordering::Relaxed)
+    }
+
+    /// For sysmon: begins to take `p` away, if the M has it.
+    pub(crate) fn begin_detach(&self, p: &'static P) -> bool {
+        let p = ptr::from_ref(p).cast_mut();
+        let leaving = p.map_addr(|address| address | LEAVING);
+        self.p.compare_exchange(p, leaving, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes the P away after all, or leaves it. False: it stays, or the M's own thread has disposed of it meanwhile.
+    pub(crate) fn end_detach(&self, p: &'static P, take: bool) -> bool {
+        let p = ptr::from_ref(p).cast_mut();
+        let leaving = p.map_addr(|address| address | LEAVING);
+        let after = if take { ptr::null_mut() } else { p };
+        self.p.compare_exchange(leaving, after, Ordering::SeqCst, Ordering::Relaxed).is_ok() && take
+    }
+
+    /// The goroutine that runs on it.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<&'static G> {
+        // SAFETY: Gs are never unmapped.
+        unsafe { self.current.load(Ordering::Relaxed).as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn set_current(&self, g: Option<&'static G>) {
+        self.current.store(g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// The kernel's id of its thread.
+    #[inline]
+    pub(crate) fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// A random number below `n` (xorshift; good enough for victims).
+    pub(crate) fn random_below(&self, n: usize) -> usize {
+        let mut x = self.random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.random.set(x);
+        (((x >> 32) * n as u64) >> 32) as usize
+    }
+}

@@ -1,0 +1,11 @@
+//! The words of the scheduler as types: G, M, P, and whoever waits.
+
+pub(crate) mod current;
+pub(crate) mod foreign_thread;
+pub(crate) mod g;
+pub(crate) mod m;
+pub(crate) mod p;
+pub(crate) mod status;
+mod thread_pointer;
+pub(crate) mod wait_reason;
+pub(crate) mod waiter;

@@ -1,0 +1,55 @@
+//! Moving the thread pointer with the goroutine. It says whose thread-locals the running code sees (`tls/`).
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use super::g::G;
+use super::m::M;
+use crate::arch;
+use crate::tls;
+
+impl M {
+    /// Called by the M's thread when it starts.
+    pub(crate) fn adopt_thread(&self, tid: u32, current_slot: *const Cell<*const G>) {
+        self.own_tp.set(arch::thread_pointer());
+        self.tp.set(arch::thread_pointer());
+        self.tid.store(tid, Ordering::Relaxed);
+        self.current_slot.set(current_slot);
+        // A signal may have come when the thread before had ended already.
+        self.signalled.store(false, Ordering::Relaxed);
+    }
+
+    /// Puts the thread pointer where `g` needs it.
+    #[inline]
+    pub(crate) fn use_tls_of(&self, g: &'static G) {
+        let block = g.tp.get();
+        let tp = if block == 0 { self.own_tp.get() } else { block };
+        if block == 0 {
+            // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
+            unsafe { (*self.current_slot.get()).set(g) };
+        } else if g.tid.get() != self.tid() {
+            g.tid.set(self.tid());
+            // SAFETY: we own g, so nobody else runs on its block.
+            unsafe { tls::block::set_tid(block, self.tid()) };
+        }
+        if tp != self.tp.get() {
+            self.tp.set(tp);
+            // SAFETY: our own thread pointer, or the block of a G that we own. g0 holds no TLS reference.
+            unsafe { arch::set_thread_pointer(tp) };
+        }
+    }
+
+    /// Puts the thread pointer back to the thread's own: before anything on g0 that may touch TLS.
+    #[inline]
+    pub(crate) fn use_own_tls(&self) {
+        // A shared-TLS goroutine may have been here: on g0 there is no current goroutine.
+        // SAFETY: as in `use_tls_of`.
+        unsafe { (*self.current_slot.get()).set(ptr::null()) };
+        if self.tp.get() != self.own_tp.get() {
+            self.tp.set(self.own_tp.get());
+            // SAFETY: this thread's own thread pointer.
+            unsafe { arch::set_thread_pointer(self.own_tp.get()) };
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! One slot: its addresses, and giving its unused pages back.
+//!
+//! A `Slot` is the end of the header that lies above a stack (see the picture in `mod.rs`). It is written once, when the
+//! slot is made, and stays readable forever: slots are never unmapped.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::size::SizeClass;
+use crate::sys::mem::{self, PAGE};
+
+/// Bytes of the header above a stack.
+pub(crate) const HEADER: usize = 128;
+
+/// The bits of `Slot::place` that hold the logarithm of the size.
+const SIZE_BITS: usize = 63;
+
+/// The last words of a header.
+#[repr(C)]
+pub(crate) struct Slot {
+    /// The thread pointer of the slot's TLS block.
+    pub(crate) block: usize,
+    /// Where the slot begins, a page boundary, and in the lowest bits the logarithm of its size. 0 until the slot is made.
+    place: AtomicUsize,
+}
+
+impl Slot {
+    pub(super) fn new(start: usize, class: SizeClass, block: usize) -> Slot {
+        Slot { block, place: AtomicUsize::new(start | class.bits() as usize) }
+    }
+
+    /// A slot without memory, for tests and models.
+    #[cfg(test)]
+    pub(crate) fn without_memory() -> Slot {
+        Slot { block: 0, place: AtomicUsize::new(0) }
+    }
+
+    /// The lowest address of the slot, where its guard begins; 0 while the slot is being made.
+    pub(crate) fn start(&self) -> usize {
+        self.place.load(Ordering::Relaxed) & !SIZE_BITS
+    }
+
+    /// The slot's size class.
+    #[inline]
+    pub(crate) fn class(&self) -> SizeClass {
+        SizeClass::from_bits((self.place.load(Ordering::Relaxed) & SIZE_BITS) as u32)
+    }
+
+    /// The address of the header, which is also the base of the stack.
+    #[inline]
+    pub(crate) fn header(&self) -> usize {
+        std::ptr::from_ref(self) as usize + size_of::<Slot>() - HEADER
+    }
+
+    /// The addresses of the stack, without the guard.
+    pub(crate) fn stack(&self) -> Range<usize> {
+        self.start() + PAGE..self.header()
+    }
+
+    /// The addresses of the guard.
+    pub(crate) fn guard(&self) -> Range<usize> {
+        self.start()..self.start() + PAGE
+    }
+
+    /// Gives the pages of the stack back that lie entirely below `address`: this is how a stack shrinks.
+    ///
+    /// # Safety
+    /// The caller owns the slot, and nothing below `address` is in use.
+    pub(crate) unsafe fn discard_below(&self, address: usize) {
+        let start = self.stack().start;
+        let end = address & !(PAGE - 1);
+        if end > start {
+            // SAFETY: the caller's promise; the guard is left out.
+            unsafe { mem::discard(start, end - start) };
+            TRIMMED_BYTES.fetch_add((end - start) as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// How many bytes of stacks were given back so far, touched or not.
+pub(crate) fn trimmed_bytes() -> u64 {
+    TRIMMED_BYTES.load(Ordering::Relaxed)
+}

@@ -1,0 +1,33 @@
+//! The composition root: fills the table through which the core reaches what lies above it. Only `sched/boot.rs` asks for it.
+
+use std::ffi::c_void;
+
+use crate::diag;
+use crate::goroutine;
+use crate::sched::hooks::Hooks;
+use crate::sched::types::m::M;
+use crate::sys::env::Settings;
+use crate::testing::bubble;
+
+static HOOKS: Hooks = Hooks {
+    boot,
+    signal_on_any_thread: diag::leak::stop_all_threads::wait_if_asked,
+    signal_on_m,
+    all_idle: diag::all_idle,
+    housekeep: diag::housekeep,
+    bubble: bubble::HOOKS,
+};
+
+/// The table.
+pub(crate) fn hooks() -> &'static Hooks {
+    &HOOKS
+}
+
+fn boot(settings: &Settings) {
+    goroutine::panic::install_hook();
+    diag::boot(settings);
+}
+
+fn signal_on_m(m: &'static M, context: *mut c_void) {
+    diag::dump::ask_running::answer(m, context);
+}
