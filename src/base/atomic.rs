@@ -16,17 +16,11 @@ pub(crate) const RUNQ_SIZE: usize = 256;
 /// The most Ps there can be. The loom models shrink it.
 pub(crate) const MAX_PROCS: usize = crate::sys::cpus::MAX_PROCS;
 
+/// How many times a thief looks at all other Ps. The loom models shrink it.
+pub(crate) const STEAL_ROUNDS: usize = 4;
+
 /// Messages in a block of an unbounded channel. The loom models shrink it.
 pub(crate) const CHAN_BLOCK: usize = 32;
-
-/// An array of `$count` copies of a constant expression. Loom's atomics cannot be made in a constant, so the models have
-/// a macro of this name that makes them one by one.
-macro_rules! atomic_array {
-    ($item:expr; $count:expr) => {
-        [const { $item }; $count]
-    };
-}
-pub(crate) use atomic_array;
 
 /// Stands between a SeqCst write and the SeqCst loads that must not overtake it, where a protocol relies on
 /// that.

@@ -31,7 +31,7 @@ use crate::future::crew;
 use crate::netpoll;
 use crate::sched::idle::due_timers;
 use crate::sched::idle::start_m::wake_housekeeper;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::G;
 use crate::sched::types::status::Status;

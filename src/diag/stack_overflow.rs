@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::fmt::{self, Write};
 
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sys::signal::{self, MEMORY_FAULTS, Previous, SigInfo};
 use crate::sys::{process, stderr, thread};

@@ -9,7 +9,7 @@ mod stats;
 use crate::future::crew;
 use crate::goroutine::deferred::service_goroutines;
 use crate::sched::block::lock_os_thread as binding;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::{boot, gomaxprocs};
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! What each processor does now.
 
 use crate::sched::boot;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::p::P;
 
 /// One of the GOMAXPROCS processors, as [`processors`] found it.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use std::sync::atomic::Ordering;
 
 use crate::sched::boot;
+use crate::sched::machine::SCHED;
 use crate::sched::queue::histogram::{self, BUCKETS};
 use crate::sched::run::runtime_section;
-use crate::sched::schedt::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::status::Status;
 use crate::stack::slot;

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use super::block::setxid;
 use super::gomaxprocs::{self, QuotaFollower};
+use super::machine::SCHED;
 use super::monitor::{housekeeper, signal_handler, sysmon};
-use super::schedt::SCHED;
 use super::types::current;
 use crate::base::throw;
 use crate::sys::env::Settings;

@@ -5,9 +5,9 @@
 //! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
 //! number of goroutines run at once. No other P stops.
 
+use super::machine::SCHED;
 use super::park::park_ready::{park, yield_now};
 use super::run::runtime_section;
-use super::schedt::SCHED;
 use super::types::p::P;
 use super::types::wait_reason::WaitReason;
 use super::types::waiter::Waiter;

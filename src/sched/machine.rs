@@ -1,13 +1,12 @@
 //! The state of the real machine around the scheduler: its threads, and what they tell each other. The functions that use
-//! it are in the folders; `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of
-//! [`SCHED`](super::schedt::SCHED).
+//! it are in the folders; `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::hooks::Hooks;
-use super::schedt::SCHED;
+use super::schedt::{Sched, new_sched};
 use super::types::m::M;
 use super::types::waiter::Waiter;
 use crate::base::free_list::FreeList;
@@ -15,6 +14,9 @@ use crate::base::lock::Lock;
 use crate::base::note::Note;
 use crate::sys::signal::Previous;
 use crate::sys::topology::Topology;
+
+/// The scheduler of the process.
+pub(crate) static SCHED: Sched<Machine> = new_sched!(Machine::new());
 
 pub(crate) struct Machine {
     pub(crate) boot: Boot,

@@ -1,4 +1,4 @@
-//! `Sched`: what all Ms share, as Go's `schedt`. The process has one ([`SCHED`]); models and simulators build their own.
+//! `Sched`: what all Ms share, as Go's `schedt`. The process has one (`machine.rs`); models and simulators build their own.
 //!
 //! The queues and the lists of idle Ps and Ms are behind one lock ([`Sched::lock`]), as in Go. The lengths of the queues
 //! and the counts of the idle protocol are read without the lock by threads that make work (`idle/ready.rs`) and by Ms that
@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 use super::idle_protocol::IdleProtocol;
-use super::machine::Machine;
 use super::platform::Platform;
 use super::queue::global_queue::GlobalQueue;
 use super::queue::histogram::Histogram;
@@ -18,11 +17,8 @@ use super::queue::preempted_queue::PreemptedQueue;
 use super::types::g::{G, GList};
 use super::types::m::M;
 use super::types::p::P;
-use crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS, Ordering, atomic_array};
+use crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS, Ordering};
 use crate::base::lock::{Guard, Lock};
-
-/// The scheduler of the process.
-pub(crate) static SCHED: Sched<Machine> = new_sched!(Machine::new());
 
 pub(crate) struct Sched<X> {
     pub(crate) platform: X,
@@ -47,19 +43,24 @@ pub(crate) const IDLE_WORDS: usize = MAX_PROCS.div_ceil(64);
 
 /// A `Sched` around a platform: a macro, because a static needs a constant and loom's atomics cannot be made in one.
 macro_rules! new_sched {
-    ($platform:expr) => {
+    ($platform:expr) => {{
+        use $crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS};
+        use $crate::base::lock::Lock;
+        use $crate::sched::idle_protocol::IdleProtocol;
+        use $crate::sched::queue::histogram::Histogram;
+        use $crate::sched::schedt::{IDLE_WORDS, Lists, Sched};
         Sched {
             platform: $platform,
             idle: IdleProtocol::new(AtomicU32::new(0), AtomicU32::new(0)),
             lists: CachePadded::new(Lock::new(Lists::new())),
             global_len: AtomicU32::new(0),
             preempted_len: AtomicU32::new(0),
-            procs: PlainU32::new(0),
-            ps: atomic_array![OnceLock::new(); MAX_PROCS],
-            idle_mask: atomic_array![PlainU64::new(0); IDLE_WORDS],
+            procs: std::sync::atomic::AtomicU32::new(0),
+            ps: [const { std::sync::OnceLock::new() }; MAX_PROCS],
+            idle_mask: [const { std::sync::atomic::AtomicU64::new(0) }; IDLE_WORDS],
             global_latencies: Histogram::new(),
         }
-    };
+    }};
 }
 pub(crate) use new_sched;
 

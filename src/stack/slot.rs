@@ -29,12 +29,6 @@ impl Slot {
         Slot { block, place: AtomicUsize::new(start | class.bits() as usize) }
     }
 
-    /// A slot without memory, for tests and models.
-    #[cfg(test)]
-    pub(crate) fn without_memory() -> Slot {
-        Slot { block: 0, place: AtomicUsize::new(0) }
-    }
-
     /// The lowest address of the slot, where its guard begins; 0 while the slot is being made.
     pub(crate) fn start(&self) -> usize {
         self.place.load(Ordering::Relaxed) & !SIZE_BITS

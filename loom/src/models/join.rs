@@ -1,4 +1,4 @@
-//! joinword.rs: a goroutine's end meets its joiner.
+//! join_word.rs: a goroutine's end meets its joiner.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::joinword::JoinWord;
+use crate::goroutine::join_word::JoinWord;
 
 const JOINER: usize = 64;
 

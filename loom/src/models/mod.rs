@@ -1,13 +1,17 @@
 //! The models. Each function checks one property and panics when an execution breaks it.
 
+pub mod chan;
+pub mod idle;
 pub mod join;
+pub mod netpoll;
 pub mod park;
 pub mod runq;
-pub mod sleep;
 pub mod task;
 mod world;
 
-/// Checks every execution; with a bound, those with at most so many preemptions: for models whose whole space is
+pub use crate::sync::models as sync;
+
+/// Checks every execution; with a bound, those with at most that many preemptions: for models whose whole space is
 /// too large.
 fn check(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();

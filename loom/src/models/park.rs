@@ -1,4 +1,4 @@
-//! parkword.rs: a goroutine stops and is started again.
+//! word/park_word.rs: a goroutine stops and is started again.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -6,7 +6,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use super::check;
-use crate::parkword::ParkWord;
+use crate::sched::word::park_word::ParkWord;
 
 /// A goroutine: its park word, its saved context, what it waits for, and how often it was made runnable.
 struct Goroutine {

@@ -7,8 +7,8 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::check;
-use crate::atomic::RUNQ_SIZE;
-use crate::runq::{BATCH, Owner, RunQueue};
+use crate::base::atomic::RUNQ_SIZE;
+use crate::sched::queue::runq::{BATCH, Owner, RunQueue};
 
 type Queue = RunQueue<u8>;
 

@@ -1,4 +1,4 @@
-//! taskword.rs: wakers and polls of a task.
+//! task_word.rs: wakers and polls of a task.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use super::check;
-use crate::taskword::TaskWord;
+use crate::future::task_word::TaskWord;
 
 struct World {
     word: TaskWord,

@@ -1,37 +1,96 @@
-//! A scheduler in miniature around the real `RunQueue` and the real `Sleep`: what `find.rs`, `wake.rs` and
-//! `global.rs` do between them, with plain numbers for goroutines and Ps.
+//! A scheduler of the real code (`Sched`) on a platform of the model: threads of loom instead of the kernel's.
 //!
-//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model; whoever wakes one plays its
+//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model; the thread that wakes one plays its
 //! part afterwards, on its own thread and therefore beside all other actors.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ptr;
 
-use loom::sync::{Arc, Mutex};
+use loom::sync::Arc;
 use loom::thread;
 
-use crate::atomic::{AtomicU32, Ordering};
-use crate::brisk::{Brisk, Verdict};
-use crate::runq::{BATCH, RunQueue};
-use crate::sleep::Sleep;
+use crate::base::atomic::{Ordering, fence};
+use crate::sched::platform::Platform;
+use crate::sched::queue::deferred_wake::Pace;
+use crate::sched::schedt::{Sched, new_sched};
+use crate::sched::types::g::G;
+use crate::sched::types::m::M;
+use crate::sched::types::p::P;
+use crate::stack::slot::Slot;
 
-pub(super) type P = usize;
-
-pub(super) struct World {
-    sleep: Sleep,
-    state: Mutex<State>,
-    /// Length of the global queue, readable without the lock.
-    queue_len: AtomicU32,
-    runqs: Vec<RunQueue<u8>>,
-    brisk: Vec<Brisk>,
-    setup: Setup,
+/// An M that a thread of the model woke, and has to play.
+enum Woken {
+    /// It was idle, and has a P.
+    Idle(&'static M),
+    /// It was started: it will look for a P.
+    New,
 }
 
-/// What is behind the scheduler lock.
-struct State {
-    queue: VecDeque<usize>,
-    idle_ps: Vec<P>,
-    idle_ms: usize,
+loom::thread_local! {
+    static WOKEN: RefCell<VecDeque<Woken>> = RefCell::new(VecDeque::new());
+}
+
+/// The platform of the models. Time stands still, and there are no timers and no descriptors.
+pub(super) struct Model;
+
+impl Platform for Model {
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn cpu(&self) -> usize {
+        0
+    }
+
+    fn busy_wait(&self, _nanos: u64) {}
+
+    fn wake_m(&self, m: &'static M) {
+        WOKEN.with(|woken| woken.borrow_mut().push_back(Woken::Idle(m)));
+    }
+
+    fn start_spinning_m(&self) {
+        WOKEN.with(|woken| woken.borrow_mut().push_back(Woken::New));
+    }
+
+    fn start_spare_m(&self) {}
+
+    fn all_ps_busy(&self) {}
+
+    fn p_became_busy(&self) {}
+
+    fn prefetch(&self, _m: &'static M, _next: *const G, _after: *const G) {}
+
+    fn is_near(&self, _thief: usize, _victim: usize, _round: usize) -> bool {
+        true
+    }
+
+    fn is_uneven(&self) -> bool {
+        false
+    }
+
+    fn stop_m(sched: &Sched<Model>, m: &'static M) -> bool {
+        sched.lock().put_idle_m(m);
+        false
+    }
+
+    fn run_timers(_: &Sched<Model>, _own: &'static P, _of: &'static P) {}
+
+    fn waits_for_time_or_io(_: &Sched<Model>) -> bool {
+        true // so spinners do not linger
+    }
+
+    fn poll_if_due(_: &Sched<Model>, _p: &'static P) -> bool {
+        false
+    }
+
+    fn poll_wait(_: &Sched<Model>, _m: &'static M) {}
+
+    fn ensure_poller(_: &Sched<Model>) {}
+
+    fn p_retired(_: &Sched<Model>, _p: &'static P) {
+        unreachable!("no model changes GOMAXPROCS")
+    }
 }
 
 /// How a model begins.
@@ -39,129 +98,101 @@ struct State {
 pub(super) struct Setup {
     pub(super) ps: usize,
     /// Which of them are idle.
-    pub(super) idle: &'static [P],
+    pub(super) idle: &'static [usize],
     pub(super) idle_ms: usize,
     /// Which of them are brisk.
-    pub(super) brisk: &'static [P],
+    pub(super) brisk: &'static [usize],
     /// Ms that begin with a token.
     pub(super) spinners: u32,
-    /// The number of busy Ps that `try_spin` reckons with.
-    pub(super) spin_procs: u32,
-    /// Goroutines never end: whoever runs one keeps its P for good, and what waits in its queue must be stolen.
+    /// Goroutines never end: an M that runs one keeps its P for good, and what waits in its queue must be stolen.
     pub(super) hogs: bool,
-    /// False: an M does not look again after it gave up its P. Such a protocol is wrong, and the model must find
-    /// out.
-    pub(super) looks_again: bool,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup {
-            ps: 2,
-            idle: &[],
-            brisk: &[],
-            idle_ms: 1,
-            spinners: 0,
-            spin_procs: 2,
-            hogs: true,
-            looks_again: true,
-        }
+        Setup { ps: 2, idle: &[], brisk: &[], idle_ms: 1, spinners: 0, hogs: true }
     }
 }
 
-/// An M with what it needs to look for work.
-pub(super) struct M {
-    p: Option<P>,
-    spinning: bool,
+pub(super) struct World {
+    sched: Sched<Model>,
+    setup: Setup,
+    ms: std::sync::Mutex<Vec<*mut M>>,
+    gs: Vec<*mut G>,
+    ps: Vec<*mut P>,
 }
 
-impl M {
-    pub(super) fn looking(p: P) -> M {
-        M { p: Some(p), spinning: false }
-    }
+// SAFETY: the pointers are to what the world owns; the scheduler's rules say who uses it.
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
 
-    pub(super) fn spinning(p: P) -> M {
-        M { p: Some(p), spinning: true }
-    }
-}
-
-enum Crew {
-    Idle(P),
-    NoM,
-}
+/// How many goroutines a model may have.
+const GOROUTINES: usize = 4;
 
 impl World {
     pub(super) fn new(setup: Setup) -> Arc<World> {
-        let sleep = Sleep::new(AtomicU32::new(0), AtomicU32::new(0));
-        setup.idle.iter().for_each(|_| sleep.p_idle());
-        for _ in 0..setup.spinners {
-            assert!(sleep.try_spin(u32::MAX));
+        let sched: Sched<Model> = new_sched!(Model);
+        let ps: Vec<*mut P> = (0..setup.ps).map(|id| Box::into_raw(Box::new(P::new(id as u32)))).collect();
+        let gs = (0..GOROUTINES).map(|_| Box::into_raw(Box::new(G::new(Slot)))).collect();
+        let world = World { sched, setup, ms: std::sync::Mutex::new(Vec::new()), gs, ps };
+        for (id, p) in world.ps.iter().enumerate() {
+            // SAFETY: the world keeps it until all threads of the model have ended.
+            let p: &'static P = unsafe { &**p };
+            assert!(world.sched.ps[id].set(p).is_ok());
+            if world.setup.brisk.contains(&id) {
+                assert_eq!(p.deferred_wake.judge(u32::MAX, 1), Pace::Brisk);
+            }
         }
-        let brisk: Vec<_> = (0..setup.ps).map(|_| Brisk::new()).collect();
-        setup.brisk.iter().for_each(|p| assert_eq!(brisk[*p].judge(u32::MAX, 1), Verdict::Brisk));
-        Arc::new(World {
-            sleep,
-            state: Mutex::new(State {
-                queue: VecDeque::new(),
-                idle_ps: setup.idle.to_vec(),
-                idle_ms: setup.idle_ms,
-            }),
-            queue_len: AtomicU32::new(0),
-            runqs: (0..setup.ps).map(|_| RunQueue::new()).collect(),
-            brisk,
-            setup,
-        })
-    }
-
-    fn publish_len(&self, state: &State) {
-        self.queue_len.store(state.queue.len() as u32, Ordering::SeqCst);
-    }
-
-    fn work_anywhere(&self) -> bool {
-        self.queue_len.load(Ordering::SeqCst) != 0
-            || self
-                .runqs
-                .iter()
-                .zip(&self.brisk)
-                .any(|(queue, brisk)| !queue.is_empty() && !brisk.keeps(queue))
-    }
-
-    fn take_idle_p(&self) -> Option<P> {
-        let mut state = self.state.lock().unwrap();
-        let p = state.idle_ps.pop()?;
-        self.sleep.p_busy();
-        Some(p)
-    }
-
-    fn put_idle_p(&self, state: &mut State, p: P) {
-        state.idle_ps.push(p);
-        self.sleep.p_idle();
-    }
-
-    fn take_crew(&self) -> Option<Crew> {
-        let mut state = self.state.lock().unwrap();
-        if state.idle_ps.is_empty() {
-            return None;
+        world.sched.procs.store(world.setup.ps as u32, Ordering::Relaxed);
+        for (number, g) in world.gs.iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { (**g).id.store(number as u64 + 1, Ordering::Relaxed) };
         }
-        if state.idle_ms == 0 {
-            return Some(Crew::NoM);
-        }
-        state.idle_ms -= 1;
-        let p = state.idle_ps.pop()?;
-        self.sleep.p_busy();
-        Some(Crew::Idle(p))
+        let locked = world.sched.lock();
+        world.setup.idle.iter().for_each(|&id| locked.put_idle_p(world.p(id)));
+        (0..world.setup.idle_ms).for_each(|_| locked.put_idle_m(world.new_m()));
+        drop(locked);
+        (0..world.setup.spinners).for_each(|_| world.sched.idle.add_spinner());
+        Arc::new(world)
+    }
+
+    fn p(&self, id: usize) -> &'static P {
+        self.sched.p(id).expect("it was made")
+    }
+
+    /// Goroutine `number`, from 1 on.
+    fn g(&self, number: usize) -> &'static G {
+        // SAFETY: the world keeps it until all threads of the model have ended.
+        unsafe { &*self.gs[number - 1] }
+    }
+
+    fn new_m(&self) -> &'static M {
+        let mut ms = self.ms.lock().unwrap();
+        let m = Box::into_raw(Box::new(M::new(ms.len() as u32)));
+        ms.push(m);
+        // SAFETY: as in `g`.
+        unsafe { &*m }
+    }
+
+    /// An M that has a P, and perhaps a token.
+    fn m_with(&self, p: usize, spinning: bool) -> &'static M {
+        let m = self.new_m();
+        m.set_p(Some(self.p(p)));
+        m.spinning.set(spinning);
+        m
     }
 
     /// Runs `actors` beside each other, and checks that goroutines `1..=goroutines` exist once each and that none
     /// of them waits while a P is idle.
     pub(super) fn play(this: &Arc<World>, goroutines: usize, actors: &[fn(&mut Actor)]) {
         let play = |actor: fn(&mut Actor), world: &Arc<World>| {
-            let mut me = Actor { world: world.clone(), woken: VecDeque::new(), ran: Vec::new() };
+            let mut me = Actor { world: world.clone(), ran: Vec::new() };
             actor(&mut me);
             me.play_woken();
             me.ran
         };
-        let (last, others) = actors.split_last().expect("somebody acts");
+        let (last, others) = actors.split_last().expect("an actor acts");
         let threads: Vec<_> = others
             .iter()
             .map(|actor| {
@@ -177,215 +208,159 @@ impl World {
     }
 
     fn check_end(&self, mut seen: Vec<usize>, goroutines: usize) {
-        let waits = self.work_anywhere();
-        for p in 0..self.runqs.len() {
-            seen.extend(std::iter::from_fn(|| self.take_local(p)));
+        let waits = self.sched.work_anywhere();
+        for p in 0..self.setup.ps {
+            // SAFETY: all threads have ended.
+            let owner = unsafe { self.p(p).runq.owner() };
+            let left = std::iter::from_fn(|| {
+                let next = owner.take_next();
+                let g = if next.is_null() { owner.take() } else { next };
+                // SAFETY: the queue holds pointers to Gs only.
+                unsafe { g.as_ref() }
+            });
+            seen.extend(left.map(|g| g.id() as usize));
         }
-        let state = self.state.lock().unwrap();
-        seen.extend(&state.queue);
+        let mut locked = self.sched.lock();
+        seen.extend(std::iter::from_fn(|| locked.pop_global()).map(|g| g.id() as usize));
         seen.sort_unstable();
         assert_eq!(seen, (1..=goroutines).collect::<Vec<_>>(), "a goroutine was lost or ran twice");
-        assert!(self.sleep.claim(), "a spinner's token was lost");
-        assert!(!waits || state.idle_ps.is_empty(), "a goroutine waits while a P is idle");
+        assert!(self.sched.idle.claim_token(), "a spinner's token was lost");
+        assert!(!waits || !locked.has_idle_p(), "a goroutine waits while a P is idle");
     }
+}
 
-    /// The next of the P's own queue. The caller owns the P.
-    fn take_local(&self, p: P) -> Option<usize> {
-        // SAFETY: every P has one owner at a time; it changes hands through the lock or by joining threads.
-        let owner = unsafe { self.runqs[p].owner() };
-        let next = owner.take_next();
-        let g = if next.is_null() { owner.take() } else { next };
-        (!g.is_null()).then(|| g.addr())
-    }
-
-    /// This P's share of the global queue: see `State::pop_share`.
-    fn take_global(&self, p: P) -> Option<usize> {
-        if self.queue_len.load(Ordering::SeqCst) == 0 {
-            return None;
+impl Drop for World {
+    fn drop(&mut self) {
+        // SAFETY: all threads of the model have ended, and nobody else has the pointers.
+        unsafe {
+            self.ps.iter().for_each(|p| drop(Box::from_raw(*p)));
+            self.gs.iter().for_each(|g| drop(Box::from_raw(*g)));
+            self.ms.lock().unwrap().iter().for_each(|m| drop(Box::from_raw(*m)));
         }
-        let mut state = self.state.lock().unwrap();
-        let share = state.queue.len() / self.setup.ps + 1;
-        let first = state.queue.pop_front()?;
-        for _ in 1..share {
-            let Some(g) = state.queue.pop_front() else { break };
-            self.put_last(p, g);
-        }
-        self.publish_len(&state);
-        Some(first)
-    }
-
-    fn steal(&self, own: P) -> Option<usize> {
-        for victim in (0..self.runqs.len()).filter(|p| *p != own) {
-            let mut batch = [ptr::null_mut(); BATCH];
-            let count = self.runqs[victim].steal(&mut batch, true);
-            if let Some((last, rest)) = batch[..count].split_last() {
-                rest.iter().for_each(|g| self.put_last(own, g.addr()));
-                return Some(last.addr());
-            }
-        }
-        None
-    }
-
-    fn put_last(&self, p: P, g: usize) {
-        // SAFETY: as in `take_local`.
-        let owner = unsafe { self.runqs[p].owner() };
-        assert!(owner.try_put(ptr::without_provenance_mut(g)), "room for the model");
     }
 }
 
 /// A thread of the model.
 pub(super) struct Actor {
     world: Arc<World>,
-    /// Ms that this thread woke; it plays them when its own part is over.
-    woken: VecDeque<Crew>,
     ran: Vec<usize>,
 }
 
 impl Actor {
     /// A goroutine on `p` starts goroutine `g`.
-    pub(super) fn spawn(&mut self, p: P, g: usize) {
-        // SAFETY: as in `take_local`.
-        let kicked = unsafe { self.world.runqs[p].owner() }.put_next(ptr::without_provenance_mut(g));
-        if !kicked.is_null() {
-            self.world.put_last(p, kicked.addr());
-        }
-        if self.world.sleep.should_wake() && !self.world.brisk[p].keeps(&self.world.runqs[p]) {
-            self.wake_p_slow();
-        }
+    pub(super) fn spawn(&mut self, p: usize, g: usize) {
+        self.world.sched.ready_on(self.world.p(p), self.world.g(g));
     }
 
     /// sysmon finds that a slice lasts on `p`.
-    pub(super) fn find_slow(&mut self, p: P) {
-        if self.world.brisk[p].judge(0, 1) == Verdict::NoLonger && !self.world.runqs[p].is_empty() {
-            self.wake_p();
+    pub(super) fn find_slow(&mut self, p: usize) {
+        let p = self.world.p(p);
+        if p.deferred_wake.judge(0, 1) == Pace::NoLongerBrisk && !p.runq.is_empty() {
+            self.world.sched.wake_p();
         }
     }
 
     /// The same, and does nothing about it: a protocol that is wrong.
-    pub(super) fn forget_to_wake(&mut self, p: P) {
-        let _ = self.world.brisk[p].judge(0, 1);
+    pub(super) fn forget_to_wake(&mut self, p: usize) {
+        let _ = self.world.p(p).deferred_wake.judge(0, 1);
     }
 
-    /// A foreign thread starts goroutine `g`, or a preempted one goes there.
+    /// A foreign thread starts goroutine `g`.
     pub(super) fn push_global(&mut self, g: usize) {
-        let mut state = self.world.state.lock().unwrap();
-        state.queue.push_back(g);
-        self.world.publish_len(&state);
-        drop(state);
-        self.wake_p();
+        self.world.sched.ready_global(self.world.g(g));
+    }
+
+    /// Goroutine `g`, which runs on `p`, is preempted: it is queued, and its M goes on.
+    pub(super) fn preempt(&mut self, p: usize, g: usize) {
+        let sched = &self.world.sched;
+        sched.lock().push_preempted(self.world.g(g));
+        sched.wake_p();
+        self.look(p);
     }
 
     /// Goroutine `g`, which runs on `p`, yields to the next one there, as `schedule::switch_away` does: it enters
-    /// the ring after the other has left it.
-    pub(super) fn yield_now(&mut self, p: P, g: usize) {
-        let next = self.world.take_local(p);
-        self.world.put_last(p, g);
+    /// the ring after the other has left it. (With the barrier that `requeue_yielded` takes only where a P seems idle.)
+    pub(super) fn yield_now(&mut self, p: usize, g: usize) {
+        let world = self.world.clone();
+        let m = world.m_with(p, false);
+        let next = world.sched.next_local(m);
+        world.sched.put_last(world.p(p), world.g(g));
         match next {
             Some(next) => {
-                self.wake_p();
-                self.ran.push(next);
+                fence(Ordering::SeqCst);
+                world.sched.wake_p();
+                self.ran.push(next.id() as usize);
             }
-            None => self.run_m(M::looking(p)),
+            None => self.run_m(m),
         }
     }
 
     /// A goroutine that came back from a blocking call takes an idle P and ends, and its M looks for more; or it
     /// queues itself.
     pub(super) fn need_p(&mut self, g: usize) {
-        match self.world.take_idle_p() {
-            Some(p) => {
-                self.ran.push(g);
-                self.run_m(M::looking(p));
-            }
-            None => self.push_global(g),
+        if let Some(p) = self.world.sched.take_p_or_queue(self.world.g(g)) {
+            self.ran.push(g);
+            self.look(p.id as usize);
         }
     }
 
     /// An M that cannot use its P any longer gives it away, with all that is in its queue.
-    pub(super) fn hand_off(&mut self, p: P) {
+    pub(super) fn hand_off(&mut self, p: usize) {
+        self.world.sched.hand_off_p(self.world.p(p));
+    }
+
+    /// An M with `p` looks for work.
+    pub(super) fn look(&mut self, p: usize) {
+        self.run_m(self.world.m_with(p, false));
+    }
+
+    /// An M with `p` and a token looks for work.
+    pub(super) fn spin(&mut self, p: usize) {
+        self.run_m(self.world.m_with(p, true));
+    }
+
+    /// The same, and if it finds nothing it does not look again after it gave up its P: a protocol that is wrong.
+    pub(super) fn spin_without_recheck(&mut self, p: usize) {
         let world = self.world.clone();
-        let moved: Vec<_> = std::iter::from_fn(|| world.take_local(p)).collect();
-        let mut state = world.state.lock().unwrap();
-        state.queue.extend(moved);
-        world.publish_len(&state);
-        world.put_idle_p(&mut state, p);
-        drop(state);
-        if world.sleep.work_waits(|| world.work_anywhere()) {
-            self.wake_p();
+        let (m, p) = (world.m_with(p, true), world.p(p));
+        if let Some(g) = world.sched.steal(m, p) {
+            self.ran.push(g.id() as usize);
+        } else {
+            world.sched.lock().put_idle_p(p);
         }
+        world.sched.idle.release_token();
     }
 
     /// The loop of an M on g0, until it goes to sleep or a goroutine keeps it.
-    pub(super) fn run_m(&mut self, mut m: M) {
+    fn run_m(&mut self, m: &'static M) {
         let world = self.world.clone();
-        while let Some(p) = m.p {
-            let found = world.take_local(p).or_else(|| world.take_global(p)).or_else(|| self.spin(&mut m, p));
-            match found {
-                Some(g) => {
-                    if std::mem::take(&mut m.spinning) && world.sleep.found_work() {
-                        self.wake_p_slow();
-                    }
-                    self.ran.push(g);
-                    if world.setup.hogs {
-                        return;
-                    }
-                }
-                None => self.give_up_idle_p(&mut m, p),
+        while let Some(g) = world.sched.find_runnable(m) {
+            self.ran.push(g.id() as usize);
+            if world.setup.hogs {
+                return;
             }
         }
-        world.state.lock().unwrap().idle_ms += 1;
-    }
-
-    fn spin(&mut self, m: &mut M, p: P) -> Option<usize> {
-        if !m.spinning {
-            m.spinning = self.world.sleep.try_spin(self.world.setup.spin_procs);
-        }
-        if m.spinning { self.world.steal(p) } else { None }
-    }
-
-    fn give_up_idle_p(&mut self, m: &mut M, p: P) {
-        let world = &self.world;
-        let mut state = world.state.lock().unwrap();
-        if !state.queue.is_empty() {
-            return;
-        }
-        m.p = None;
-        world.put_idle_p(&mut state, p);
-        drop(state);
-        let was_spinning = std::mem::take(&mut m.spinning);
-        if !world.setup.looks_again {
-            if was_spinning {
-                world.sleep.give_back();
-            }
-            return;
-        }
-        m.p = world.sleep.gave_up_p(was_spinning, || world.take_idle_p(), || world.work_anywhere());
-        m.spinning = m.p.is_some();
-    }
-
-    fn wake_p(&mut self) {
-        if self.world.sleep.should_wake() {
-            self.wake_p_slow();
-        }
-    }
-
-    fn wake_p_slow(&mut self) {
-        let world = &self.world;
-        if !world.sleep.claim() {
-            return;
-        }
-        self.woken.extend(world.sleep.p_for_spinner(|| world.take_crew(), || world.work_anywhere()));
     }
 
     fn play_woken(&mut self) {
-        while let Some(crew) = self.woken.pop_front() {
-            let world = &self.world;
-            let p = match crew {
-                Crew::Idle(p) => Some(p),
-                // The thread that the steward starts.
-                Crew::NoM => world.sleep.p_for_spinner(|| world.take_idle_p(), || world.work_anywhere()),
+        let sched = self.world.clone();
+        while let Some(woken) = WOKEN.with(|woken| woken.borrow_mut().pop_front()) {
+            let m = match woken {
+                Woken::Idle(m) => {
+                    m.set_p(m.next_p.take());
+                    m
+                }
+                // The thread that the housekeeper starts.
+                Woken::New => {
+                    let m = self.world.new_m();
+                    let sched = &sched.sched;
+                    let p = sched.idle.find_p_for_token(|| sched.take_idle_p(), || sched.work_anywhere());
+                    m.set_p(p);
+                    m.spinning.set(p.is_some());
+                    m
+                }
             };
-            self.run_m(M { p, spinning: p.is_some() });
+            self.run_m(m);
         }
     }
 }

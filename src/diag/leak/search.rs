@@ -9,7 +9,7 @@ use super::stop_all_threads::Stopped;
 use super::wait::{LONGEST, Wait};
 use crate::arch::RED_ZONE;
 use crate::chan::{counter, engine};
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::status::Status;

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::arch::SignalFrame;
+use crate::sched::machine::SCHED;
 use crate::sched::monitor::signal_handler;
-use crate::sched::schedt::SCHED;
 use crate::sys::inspect::{self, InKernel};
 use crate::sys::{futex, signal, thread};
 

@@ -11,7 +11,7 @@
 
 use std::ffi::c_void;
 
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sys::signal::{self, Previous, SigInfo};
 use crate::sys::thread;
 use crate::tls;

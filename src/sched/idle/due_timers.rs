@@ -3,7 +3,7 @@
 //! and a P that is retired moves its timers to P 0.
 
 use crate::sched::idle::poll_wait;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::g::GList;
 use crate::sched::types::p::P;
 use crate::sched::types::waiter::Waiter;

@@ -2,7 +2,7 @@
 //! `startlockedm`.
 
 use super::stop_m::wait_for_p;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 

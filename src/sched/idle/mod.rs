@@ -9,3 +9,4 @@ pub(crate) mod start_m;
 pub(crate) mod stop_m;
 pub(crate) mod wake_p;
 pub(crate) mod wake_sysmon;
+mod wake_waiter;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::due_timers::earliest;
 use super::wake_sysmon;
 use crate::netpoll;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::g::GList;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;

@@ -6,14 +6,12 @@
 use std::ptr;
 
 use crate::base::atomic::{Ordering, fence};
-use crate::sched::machine::hooks;
 use crate::sched::platform::Platform;
 use crate::sched::queue::runq::BATCH;
-use crate::sched::schedt::{SCHED, Sched};
+use crate::sched::schedt::Sched;
 use crate::sched::types::g::{G, GList};
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
-use crate::sched::types::waiter::{Target, Waiter};
 
 impl<X: Platform> Sched<X> {
     /// Makes a goroutine runnable, which belongs to the caller, in the global queue.
@@ -131,32 +129,5 @@ impl<X: Platform> Sched<X> {
         if list.len() != 0 {
             self.lock().push_global_list(&list);
         }
-    }
-}
-
-impl Waiter {
-    /// Ends the wait, inside the runtime: a goroutine that is to run is appended to `list`, and the caller injects the list.
-    /// Never blocks, allocates nothing. For pollers and timers.
-    pub(crate) fn wake_into(self, list: &GList) {
-        let mut next = Some(self);
-        while let Some(waiter) = next.take() {
-            match waiter.target() {
-                Target::Goroutine(g) if !g.park.notify() => {}
-                Target::Goroutine(g) if g.bubble.get() == 0 => list.push_back(g),
-                Target::Goroutine(g) => (hooks().bubble.ready)(g, None),
-                Target::Thread(note) => note.set(),
-                Target::Poller(word, poller) => next = word.notify().then_some(poller),
-                // SAFETY: the promise of `from_hook`.
-                Target::Hook(hook) => next = unsafe { ((*hook).ready_inside)(hook) },
-            }
-        }
-    }
-
-    /// As [`wake_into`](Waiter::wake_into), for code inside the runtime that may have no P: g0, or a signal handler, which
-    /// runs on the stopped goroutine's thread-locals but must not act as that goroutine.
-    pub(crate) fn ready_without_p(self) {
-        let list = GList::new();
-        self.wake_into(&list);
-        SCHED.inject_global(&list);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 
 /// Asks for a new M. The caller's token passes to it.
 pub(crate) fn start_spinning_m() {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::m::M;
 use crate::sys::thread;
 

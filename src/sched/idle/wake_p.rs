@@ -6,6 +6,7 @@ use crate::sched::schedt::Sched;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
+use crate::sched::types::status::Status;
 
 /// Who takes over the waker's token, because a P is idle.
 enum Successor {
@@ -131,6 +132,20 @@ impl<X: Platform> Sched<X> {
             self.platform.start_spinning_m();
         }
         true
+    }
+
+    /// For a goroutine that came back from a blocking call: an idle P, or it is queued. No M need be woken then: an M gives
+    /// its P up under the same lock, and only if the queue is empty.
+    pub(crate) fn take_p_or_queue(&self, g: &'static G) -> Option<&'static P> {
+        let mut locked = self.lock();
+        let p = locked.take_idle_p();
+        if p.is_none() {
+            g.set_status(Status::Runnable);
+            locked.push_returned(g);
+            drop(locked);
+            self.platform.all_ps_busy();
+        }
+        p
     }
 
     /// An M found that its P is retired: lets go of it.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sys::clock::nanotime;
 
 /// A P is no longer idle: there is something to watch.

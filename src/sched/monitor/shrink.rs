@@ -8,8 +8,8 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::sched::machine::SCHED;
 use crate::sched::park::hold_parked;
-use crate::sched::schedt::SCHED;
 use crate::sched::types::g::G;
 use crate::stack::cache;
 use crate::sys::clock::nanotime;

@@ -8,8 +8,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use super::preempt;
-use crate::sched::machine::hooks;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
 use crate::sys::thread;
 

@@ -4,9 +4,8 @@
 //! every entry, with the question who calls, a dozen more. A foreign thread has nothing to enter, and code that cannot stay
 //! inside (it may spin, or run user code) enters at each step ([`Stepwise`]).
 
-use super::park_ready::{park, stop};
+use super::park_ready::park;
 use crate::sched::run::runtime_section::{self, Outermost};
-use crate::sched::schedt::SCHED;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;
 
@@ -48,35 +47,6 @@ impl Caller for Stepwise {
     #[inline]
     fn park(self, reason: WaitReason, object: usize) {
         park(reason, object);
-    }
-}
-
-/// A goroutine that stays inside the runtime until it wakes another or stops.
-impl Caller for Outermost {
-    #[inline(always)]
-    fn waiter(&self) -> Waiter {
-        Waiter::of(self.g())
-    }
-
-    #[inline(always)]
-    fn ready(self, other: Waiter) {
-        match other.goroutine() {
-            Some(g) if g.bubble.get() == 0 => {
-                if g.park.notify() {
-                    SCHED.ready_on(self.p(), g);
-                }
-            }
-            _ => {
-                // That may be code that must not run inside.
-                drop(self);
-                other.ready();
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn park(self, reason: WaitReason, object: usize) {
-        stop(self, reason, object, false);
     }
 }
 

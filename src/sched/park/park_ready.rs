@@ -14,11 +14,11 @@
 
 use std::time::Instant;
 
+use super::channel_op::Caller;
 use crate::base::atomic::Ordering;
 use crate::sched::idle::wake_sysmon;
-use crate::sched::machine::hooks;
+use crate::sched::machine::{SCHED, hooks};
 use crate::sched::run::runtime_section::{self, Outermost, Section};
-use crate::sched::schedt::SCHED;
 use crate::sched::types::current::current;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::{G, Switch};
@@ -112,5 +112,34 @@ pub(crate) fn make_runnable(g: &'static G) {
     match section {
         Some(section) => SCHED.ready_on(section.p(), g),
         None => SCHED.ready_global(g),
+    }
+}
+
+/// A goroutine that stays inside the runtime until it wakes another or stops.
+impl Caller for Outermost {
+    #[inline(always)]
+    fn waiter(&self) -> Waiter {
+        Waiter::of(self.g())
+    }
+
+    #[inline(always)]
+    fn ready(self, other: Waiter) {
+        match other.goroutine() {
+            Some(g) if g.bubble.get() == 0 => {
+                if g.park.notify() {
+                    SCHED.ready_on(self.p(), g);
+                }
+            }
+            _ => {
+                // That may be code that must not run inside.
+                drop(self);
+                other.ready();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn park(self, reason: WaitReason, object: usize) {
+        stop(self, reason, object, false);
     }
 }

@@ -6,9 +6,8 @@
 
 use super::park_ready::park_goroutine;
 use crate::sched::idle::poll_wait;
-use crate::sched::machine::hooks;
+use crate::sched::machine::{SCHED, hooks};
 use crate::sched::run::runtime_section::{self, Section};
-use crate::sched::schedt::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;

@@ -96,10 +96,9 @@ pub(crate) unsafe fn is_queued(node: usize) -> bool {
     node.linked.get() && unsafe { node.is_claimable() }
 }
 
-/// Nodes in the order of their arrival.
+/// Nodes in the order of their arrival. One word, because every lock has one: the `prev` of the first node is the last.
 pub(crate) struct Queue<T> {
     first: *const Node<T>,
-    last: *const Node<T>,
 }
 
 // SAFETY: the nodes are reached only under the lock that the queue is behind (N1, N2).
@@ -107,7 +106,7 @@ unsafe impl<T> Send for Queue<T> {}
 
 impl<T> Queue<T> {
     pub(crate) const fn new() -> Queue<T> {
-        Queue { first: ptr::null(), last: ptr::null() }
+        Queue { first: ptr::null() }
     }
 
     #[inline]
@@ -127,19 +126,20 @@ impl<T> Queue<T> {
     /// The node is not linked, and its owner keeps N2.
     #[inline]
     pub(crate) unsafe fn push_back(&mut self, node: *const Node<T>) {
-        // SAFETY: the node is the caller's, and the last one is linked, hence alive (N2).
+        // SAFETY: the node is the caller's, and the first and the last are linked, hence alive (N2).
         unsafe {
             debug_assert!(!(*node).linked.get());
-            (*node).prev.set(self.last);
             (*node).next.set(ptr::null());
             (*node).linked.set(true);
-            if self.last.is_null() {
+            if self.first.is_null() {
+                (*node).prev.set(node);
                 self.first = node;
             } else {
-                (*self.last).next.set(node);
+                let last = (*self.first).prev.replace(node);
+                (*node).prev.set(last);
+                (*last).next.set(node);
             }
         }
-        self.last = node;
     }
 
     /// Publishes a node as the first one.
@@ -150,14 +150,10 @@ impl<T> Queue<T> {
         // SAFETY: as in `push_back`.
         unsafe {
             debug_assert!(!(*node).linked.get());
-            (*node).prev.set(ptr::null());
             (*node).next.set(self.first);
             (*node).linked.set(true);
-            if self.first.is_null() {
-                self.last = node;
-            } else {
-                (*self.first).prev.set(node);
-            }
+            let last = if self.first.is_null() { node } else { (*self.first).prev.replace(node) };
+            (*node).prev.set(last);
         }
         self.first = node;
     }
@@ -174,15 +170,15 @@ impl<T> Queue<T> {
                 return false;
             }
             let (prev, next) = ((*node).prev.get(), (*node).next.get());
-            if prev.is_null() {
+            if ptr::eq(self.first, node) {
                 self.first = next;
             } else {
                 (*prev).next.set(next);
             }
-            if next.is_null() {
-                self.last = prev;
-            } else {
-                (*next).prev.set(prev);
+            // The node after it, or, if it was the last, the first one.
+            let keeper = if next.is_null() { self.first } else { next };
+            if !keeper.is_null() {
+                (*keeper).prev.set(prev);
             }
         }
         true

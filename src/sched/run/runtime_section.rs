@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::schedule;
 use crate::arch::Message;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sched::types::current::current;
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;

@@ -14,9 +14,8 @@ use std::ptr;
 
 use super::{child_first, spawn};
 use crate::arch::{self, Message};
-use crate::sched::idle::{locked_m, wake_sysmon};
-use crate::sched::machine::hooks;
-use crate::sched::schedt::SCHED;
+use crate::sched::idle::locked_m;
+use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
@@ -226,18 +225,11 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
             SCHED.wake_p();
         }
         Switch::NeedP => {
-            let mut locked = SCHED.lock();
-            if let Some(p) = locked.take_idle_p() {
-                drop(locked);
+            if let Some(p) = SCHED.take_p_or_queue(g) {
                 m.set_p(Some(p));
                 p.begin_slice();
                 return After::GoOn;
             }
-            // No P is idle: the M that gives one up sees the queue.
-            g.set_status(Status::Runnable);
-            locked.push_returned(g);
-            drop(locked);
-            wake_sysmon::look_soon();
         }
         Switch::End => return spawn::end(m, g),
         Switch::Gone => {}

@@ -3,7 +3,7 @@
 
 use super::runtime_section;
 use crate::base::free_list::FreeList;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::SCHED;
 use crate::sys::mem;
 
 /// Bytes of a block; its alignment is that of a cache line.

@@ -3,16 +3,13 @@
 use std::ptr;
 
 use super::steal_order::{random_order, within_reach};
-use crate::base::atomic::Ordering;
+use crate::base::atomic::{Ordering, STEAL_ROUNDS};
 use crate::sched::platform::Platform;
 use crate::sched::queue::runq::BATCH;
 use crate::sched::schedt::Sched;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-
-/// A thief looks at all other Ps this many times.
-const ROUNDS: usize = 4;
 
 /// How long a goroutine must have been in `runnext` before a thief takes it (ns): its P is likely to run it at once,
 /// and moving it would cost both more than it gains.
@@ -28,8 +25,8 @@ impl<X: Platform> Sched<X> {
         if uneven {
             own.cpu.store(cpu as u32, Ordering::Relaxed);
         }
-        for round in 0..ROUNDS {
-            let last = round == ROUNDS - 1;
+        for round in 0..STEAL_ROUNDS {
+            let last = round == STEAL_ROUNDS - 1;
             for id in random_order(m, procs) {
                 if id == own.id as usize || self.is_idle(id) {
                     continue;

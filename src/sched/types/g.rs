@@ -20,8 +20,7 @@ use crate::base::list::{Linked, List};
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerU8, OwnerU32, OwnerU64, OwnerUsize};
 use crate::sched::word::future_word::FutureWord;
 use crate::sched::word::park_word::ParkWord;
-use crate::stack::slab::{self, NewSlot};
-use crate::stack::slot::{HEADER, Slot};
+use crate::stack::slot::Slot;
 
 /// Why a goroutine stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,17 +121,13 @@ impl Linked for G {
     }
 }
 
-// The stack layer finds the `Slot` at the end of the header.
-const _: () =
-    assert!(size_of::<G>() == HEADER && std::mem::offset_of!(G, slot) + size_of::<Slot>() == HEADER);
-
 // SAFETY: see G2 and G3: the cells are owned by one thread at a time.
 unsafe impl Sync for G {}
 // SAFETY: as above.
 unsafe impl Send for G {}
 
 impl G {
-    fn new(slot: Slot) -> G {
+    pub(crate) fn new(slot: Slot) -> G {
         G {
             park: ParkWord::new(),
             status: AtomicU8::new(Status::Dead as u8),
@@ -159,42 +154,6 @@ impl G {
             parked_at: AtomicU64::new(0),
             slot,
         }
-    }
-
-    /// Writes a G into a new slot.
-    pub(crate) fn make(slot: &NewSlot) -> &'static G {
-        let g = slot.header() as *mut G;
-        // SAFETY: the header lies in the slot, is aligned, is nobody else's, and becomes a G forever.
-        unsafe {
-            g.write(G::new(slot.end_of_header()));
-            &*g
-        }
-    }
-
-    /// A G without a stack.
-    #[cfg(test)]
-    pub(crate) fn for_test() -> &'static G {
-        Box::leak(Box::new(G::new(Slot::without_memory())))
-    }
-
-    /// The G of a slot.
-    #[inline]
-    pub(crate) fn of_slot(slot: &'static Slot) -> &'static G {
-        // SAFETY: a slot that was made lies at the end of a G, which is never unmapped.
-        unsafe { &*(slot.header() as *const G) }
-    }
-
-    /// Calls `f` for every G there is, in any state. Slots that are just being made are left out.
-    pub(crate) fn for_each(mut f: impl FnMut(&'static G)) {
-        slab::all_slots(|slot| {
-            f(G::of_slot(slot));
-            true
-        });
-    }
-
-    /// As [`for_each`](G::for_each), until `f` says false. True: it never did.
-    pub(crate) fn all(mut f: impl FnMut(&'static G) -> bool) -> bool {
-        slab::all_slots(|slot| f(G::of_slot(slot)))
     }
 
     /// What reports say about it; `None` at its very end.

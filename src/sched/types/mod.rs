@@ -3,6 +3,7 @@
 pub(crate) mod current;
 pub(crate) mod foreign_thread;
 pub(crate) mod g;
+mod g_slots;
 pub(crate) mod m;
 pub(crate) mod p;
 pub(crate) mod status;

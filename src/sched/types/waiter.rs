@@ -1,7 +1,7 @@
 //! A Waiter: a goroutine, a foreign thread or a piece of code that something wakes. It is one word, so that every queue,
 //! timer and descriptor can hold it.
 //!
-//! Waking it is in `idle/ready.rs` (inside the runtime) and `park/park_ready.rs` (anywhere).
+//! Waking it is in `idle/wake_waiter.rs` (inside the runtime) and `park/park_ready.rs` (anywhere).
 
 use super::current::current;
 use super::foreign_thread::{self, Foreign};

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
 use crate::netpoll;
 use crate::sched::idle::poll_wait;
-use crate::sched::machine::hooks;
-use crate::sched::schedt::SCHED;
+use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
 

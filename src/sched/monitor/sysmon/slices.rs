@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::{MICRO, MILLI, SLICE, SLICE_URGENT, Sysmon, Waiting};
 use crate::sched::block::unmarked::detach;
+use crate::sched::machine::SCHED;
 use crate::sched::monitor::preempt;
 use crate::sched::run::child_first;
-use crate::sched::schedt::SCHED;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sys::thread;

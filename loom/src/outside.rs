@@ -1,0 +1,65 @@
+//! What the included files use of the layers below the scheduler, and what does not matter to a model.
+
+/// Nothing is fetched ahead.
+pub(crate) mod arch {
+    pub(crate) fn prefetch(_address: usize) {}
+
+    pub(crate) fn stack_pointer() -> usize {
+        0x1000
+    }
+}
+
+/// Gs have no stacks.
+pub(crate) mod stack {
+    pub(crate) mod slot {
+        pub(crate) struct Slot;
+    }
+
+    pub(crate) mod cache {
+        pub(crate) struct Local;
+
+        impl Local {
+            pub(crate) const fn new() -> Local {
+                Local
+            }
+        }
+    }
+}
+
+/// There are no timers.
+pub(crate) mod timer {
+    pub(crate) const NEVER: u64 = u64::MAX;
+
+    pub(crate) struct Timers;
+
+    impl Timers {
+        pub(crate) const fn new() -> Timers {
+            Timers
+        }
+    }
+}
+
+/// Memory comes from the allocator.
+pub(crate) mod sys {
+    pub(crate) mod mem {
+        use std::alloc::{Layout, alloc_zeroed, dealloc};
+
+        pub(crate) const PAGE: usize = 64;
+
+        fn layout(size: usize) -> Layout {
+            Layout::from_size_align(size, PAGE).expect("a small block")
+        }
+
+        pub(crate) fn reserve(size: usize) -> std::io::Result<usize> {
+            // SAFETY: the size is not 0.
+            Ok(unsafe { alloc_zeroed(layout(size)) } as usize)
+        }
+
+        /// # Safety
+        /// It came from [`reserve`], with this size, and nobody uses it any more.
+        pub(crate) unsafe fn release(start: usize, size: usize) {
+            // SAFETY: the caller's promise.
+            unsafe { dealloc(start as *mut u8, layout(size)) };
+        }
+    }
+}

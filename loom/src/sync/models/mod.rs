@@ -1,0 +1,14 @@
+//! Locks.
+
+pub mod condvar;
+pub mod mutex;
+pub mod rwlock;
+pub mod semaphore;
+pub mod wait_group;
+
+/// Explores the model with at most `preemptions` forced switches between threads in one run.
+fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
