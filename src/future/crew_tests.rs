@@ -1,6 +1,7 @@
 //! Tests of `crew.rs`.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -56,23 +57,6 @@ fn who_computes_in_a_poll_keeps_nobody_waiting() {
         }
         group.wait();
     }
-}
-
-#[test]
-fn the_pace_follows_but_not_at_a_single_step() {
-    let mut crew = Crew::new();
-    (0..100).for_each(|_| crew.follow(5 * MICRO));
-    assert!((4 * MICRO..6 * MICRO).contains(&crew.pace), "{}", crew.pace);
-    crew.length = 20;
-    crew.follow(4000 * MICRO);
-    assert!(!crew.is_worth_help());
-    (0..100).for_each(|_| crew.follow(200 * MICRO));
-    crew.length = 1;
-    assert!(crew.is_worth_help());
-    (0..100).for_each(|_| crew.follow(5 * MICRO));
-    assert!(!crew.is_worth_help());
-    crew.length = 100;
-    assert!(crew.is_worth_help());
 }
 
 #[test]
