@@ -11,20 +11,16 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Printed, child, is_child, run, run_ok};
+use common::{Printed, child, is_child, named, run, run_ok, spin_until, tid, until};
 use gort::chan::{Receiver, Sender, bounded, unbounded};
 use gort::runtime::{Config, OnDeadlock};
 use gort::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore, WaitGroup};
 
 /// Longer than the detector needs for its first two looks.
 const WHILE: Duration = Duration::from_millis(300);
-
-fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> gort::JoinHandle<T> {
-    gort::Builder::new().name(name.into()).spawn(f).unwrap()
-}
 
 /// The test itself in a process of its own, where it plays the deadlock: returns what it said.
 #[track_caller]
@@ -35,7 +31,7 @@ fn must_be_found(test: &str, reasons: &[&str], play: fn()) -> Option<Printed> {
     }
     let printed = run(child(test, "stuck"));
     let text = &printed.stderr;
-    assert_eq!(printed.output.status.code(), Some(2), "{text}\n{}", printed.stdout);
+    assert_eq!(printed.status.code(), Some(2), "{text}\n{}", printed.stdout);
     assert!(text.contains("fatal error: all goroutines are asleep - deadlock!\n\ngoroutine "), "{text}");
     for reason in reasons {
         assert!(text.contains(&format!(" [{reason}]")), "no [{reason}] in {text}");
@@ -248,7 +244,7 @@ fn main_waits_for_a_goroutine_that_has_not_sent() {
         return drop(sender);
     }
     let printed = run(child("main_waits_for_a_goroutine_that_has_not_sent", "stuck"));
-    assert_eq!(printed.output.status.code(), Some(2), "{}", printed.stderr);
+    assert_eq!(printed.status.code(), Some(2), "{}", printed.stderr);
     assert!(printed.stderr.contains("outside of gort waits too"), "{}", printed.stderr);
 }
 
@@ -355,7 +351,7 @@ fn near_a_thread_that_holds_the_lock() {
             std::thread::sleep(WHILE);
             *guard = 1;
         });
-        while !held.load(Ordering::Acquire) {}
+        spin_until("the thread holds the lock", || held.load(Ordering::Acquire));
         gort::run(move || assert_eq!(*mutex.lock(), 1));
         thread.join().unwrap();
     });
@@ -515,7 +511,7 @@ fn abort_leaves_a_core() {
         return stuck();
     }
     let printed = run(child("abort_leaves_a_core", "abort"));
-    assert_eq!(printed.output.status.signal(), Some(libc::SIGABRT), "{}", printed.stderr);
+    assert_eq!(printed.status.signal(), Some(libc::SIGABRT), "{}", printed.stderr);
     assert!(printed.stderr.contains("fatal error: all goroutines are asleep"), "{}", printed.stderr);
 }
 
@@ -528,7 +524,7 @@ fn the_search_can_be_switched_off() {
     let mut command = child("the_search_can_be_switched_off", "ignored");
     command.env("GORT_DEBUG", "deadlock=0");
     let printed = run(command);
-    assert_eq!(printed.output.status.signal(), Some(libc::SIGALRM), "{}", printed.stderr);
+    assert_eq!(printed.status.signal(), Some(libc::SIGALRM), "{}", printed.stderr);
     assert!(!printed.stderr.contains("fatal error"), "{}", printed.stderr);
 }
 
@@ -564,9 +560,17 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
                 std::hint::spin_loop();
             }
         });
-        named("blocks", || std::thread::sleep(Duration::from_secs(1000)));
-        gort::run(|| {
-            gort::sleep(Duration::from_millis(100));
+        let thread = Arc::new(AtomicI32::new(0));
+        let own = thread.clone();
+        named("blocks", move || {
+            own.store(tid(), Ordering::Relaxed);
+            std::thread::sleep(Duration::from_secs(1000));
+        });
+        return gort::run(move || {
+            until("the goroutine that blocks is in its system call", || {
+                let path = format!("/proc/self/task/{}/status", thread.load(Ordering::Relaxed));
+                std::fs::read_to_string(path).is_ok_and(|status| status.contains("State:\tS"))
+            });
             println!("ready=yes");
             gort::sleep(Duration::from_secs(1000));
         });

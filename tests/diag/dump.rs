@@ -7,12 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Procs, amount, spin_until, until};
+use common::{Procs, amount, named, spin_until, until};
 use gort::runtime::{Dump, GoroutineTrace, dump};
-
-fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> gort::JoinHandle<T> {
-    gort::Builder::new().name(name.into()).spawn(f).unwrap()
-}
 
 fn find<'a>(dump: &'a Dump, name: &str) -> Option<&'a GoroutineTrace> {
     dump.goroutines().iter().find(|g| g.name() == Some(name))
@@ -46,8 +42,7 @@ fn a_waiting_goroutine_has_reason_name_site_and_stack() {
     let seen = until_seen("reader in depth", "chan receive");
     assert_eq!(seen.id(), reader.id());
     assert!(seen.waiting_for().is_some() && !seen.is_locked_to_thread());
-    // `named` is not #[track_caller].
-    assert!(seen.spawned_at().unwrap().file().ends_with("dump.rs"), "{line}");
+    assert_eq!(seen.spawned_at().unwrap().line(), line);
     assert_eq!(seen.parent(), None);
     let text = seen.to_string();
     let head = format!("goroutine {} [chan receive] {{name: reader in depth}}:\n", reader.id());

@@ -5,27 +5,23 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use gort::chan::{self, bounded, unbounded};
-use gort::runtime::leaked;
-use gort::sync::{Barrier, Mutex, RwLock, WaitGroup};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-fn named<T: Send + 'static>(name: &str, f: impl FnOnce() -> T + Send + 'static) -> gort::JoinHandle<T> {
-    gort::Builder::new().name(name.into()).spawn(f).unwrap()
-}
+use common::{named, until};
+use gort::chan::{self, bounded, unbounded};
+use gort::runtime::leaked;
+use gort::sync::{Barrier, Mutex, RwLock, WaitGroup};
 
-/// Waits until so many goroutines of that name wait for that.
+/// Waits until `count` goroutines of that name are in that state.
+#[track_caller]
 fn until_waiting(name: &str, state: &str, count: usize) {
-    let seen = || {
+    until(&format!("{count} goroutines named {name:?} are in state {state}"), || {
         let dump = gort::runtime::dump();
-        dump.goroutines().iter().filter(|g| g.name() == Some(name) && g.state() == state).count()
-    };
-    while seen() != count {
-        gort::yield_now();
-    }
+        dump.goroutines().iter().filter(|g| g.name() == Some(name) && g.state() == state).count() == count
+    });
 }
 
 /// Leaks of this kind are made until all those of one time are listed: each with its state, and how many. A copy of a handle that
@@ -199,7 +195,7 @@ fn who_waits_for_a_lock_of_a_leaked_one() {
             for _ in 0..3 {
                 let (lock, held) = (lock.clone(), held.clone());
                 named(name, move || {
-                    common::until("it is held", || held.load(Relaxed));
+                    until("it is held", || held.load(Relaxed));
                     drop(lock.read());
                 });
             }
@@ -222,7 +218,7 @@ fn who_wants_to_write_what_a_leaked_one_reads() {
                 let _guard = lock.read();
                 receiver.recv().is_ok()
             });
-            common::until("it is held", || lock.is_locked());
+            until("it is held", || lock.is_locked());
             // One that can be taken back does not help the others.
             drop(lock.read());
             for _ in 0..2 {
@@ -244,14 +240,11 @@ fn who_reads_twice_with_a_writer_between() {
                     let first = lock.read();
                     until_waiting(name, "sync.RWMutex.Lock", 1);
                     // Readers go in until the writer has waited for a while.
-                    while let Some(second) = lock.try_read() {
-                        drop(second);
-                        gort::yield_now();
-                    }
+                    until("readers have to wait", || lock.try_read().is_none());
                     drop((lock.read(), first));
                 }
             });
-            common::until("it is held", || lock.is_locked());
+            until("it is held", || lock.is_locked());
             named(name, move || drop(lock.write()));
         },
         &[("sync.RWMutex.Lock", 1), ("sync.RWMutex.RLock", 1)],
@@ -307,18 +300,16 @@ fn who_waits_for_a_reader_that_goes_on_is_not_listed() {
         let reader = gort::spawn(reads(&LOCK));
         let thread = std::thread::spawn(reads(&OF_THREAD));
         let impatient_reader = gort::spawn(reads(&IMPATIENT));
-        common::until("they are held", || LOCK.is_locked() && OF_THREAD.is_locked() && IMPATIENT.is_locked());
+        until("they are held", || LOCK.is_locked() && OF_THREAD.is_locked() && IMPATIENT.is_locked());
         let writers = [&LOCK, &OF_THREAD].map(|lock| named("locks", || drop(lock.write())));
         // With a timeout: who reads behind it has to wait for that only.
         let impatient = named("impatient", || IMPATIENT.try_write_for(Duration::from_secs(3600)).is_some());
         until_waiting("locks", "sync.RWMutex.Lock", 2);
         until_waiting("impatient", "sync.RWMutex.Lock", 1);
-        while IMPATIENT.try_read().is_some() {
-            gort::yield_now();
-        }
+        until("readers have to wait", || IMPATIENT.try_read().is_none());
         let behind = named("locks", || drop(IMPATIENT.read()));
         until_waiting("locks", "sync.RWMutex.RLock", 1);
-        common::until("the leaked one is listed", || listed("reads no more"));
+        until("the leaked one is listed", || listed("reads no more"));
 
         for _ in 0..common::amount(20, 500) {
             assert!(!listed("locks") && !listed("impatient"), "{:?}", leaked());
@@ -354,9 +345,9 @@ fn reachable_ones_are_not_listed() {
         receive(receiver);
         let (stop, stopped) = bounded::<()>(0);
         let (sender, receiver) = bounded(0);
-        let until = stopped.clone();
+        let end = stopped.clone();
         let sleeper = named("sleeper", move || {
-            while until.recv_timeout(Duration::from_millis(1)) == Err(chan::RecvTimeoutError::Timeout) {}
+            while end.recv_timeout(Duration::from_millis(1)) == Err(chan::RecvTimeoutError::Timeout) {}
             sender.send(1).is_ok()
         });
         receive(receiver);
@@ -369,10 +360,10 @@ fn reachable_ones_are_not_listed() {
         });
         receive(receiver);
         let (sender, receiver) = bounded(0);
-        let until = stopped.clone();
+        let end = stopped.clone();
         let thread = std::thread::spawn(move || {
             let _held = OF_THREAD.lock();
-            let _ = until.recv();
+            let _ = end.recv();
             sender.send(1).is_ok()
         });
         receive(receiver);
@@ -392,7 +383,7 @@ fn reachable_ones_are_not_listed() {
             let _other = OTHER.write();
             *HELD.lock()
         }));
-        common::until("others hold the locks", || OTHER.is_locked() && OF_THREAD.is_locked());
+        until("others hold the locks", || OTHER.is_locked() && OF_THREAD.is_locked());
         ends.push(named("locks", || *OTHER.read()));
         ends.push(named("locks", || *OF_THREAD.lock()));
         until_waiting("alive", "chan receive", 9);

@@ -8,23 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::panicking;
 
-use common::{Watchdog, amount, migrate, until};
-
-/// Runs the rest of the test in a child whose panics print nothing.
-fn quietly(test: &str) -> bool {
-    if common::is_child("quiet") {
-        gort::run(|| {}); // the runtime puts a hook of its own before those that exist
-        std::panic::set_hook(Box::new(|_| {}));
-        return true;
-    }
-    let _watchdog = Watchdog::start();
-    common::run_ok(common::child(test, "quiet"));
-    false
-}
+use common::{Watchdog, alone_quietly, amount, migrate, until};
 
 #[test]
 fn join_returns_the_payload() {
-    if !quietly("join_returns_the_payload") {
+    if !alone_quietly("join_returns_the_payload") {
         return;
     }
     let text = gort::spawn(|| panic!("plain")).join().unwrap_err();
@@ -41,7 +29,7 @@ fn join_returns_the_payload() {
 
 #[test]
 fn run_panics_with_the_payload_of_its_goroutine() {
-    if !quietly("run_panics_with_the_payload_of_its_goroutine") {
+    if !alone_quietly("run_panics_with_the_payload_of_its_goroutine") {
         return;
     }
     let payload = catch_unwind(|| gort::run(|| panic_any(42u64))).unwrap_err();
@@ -65,7 +53,6 @@ fn a_detached_panic_is_reported_with_id_name_and_spawn_site() {
         until("it has panicked", || unnamed.is_finished());
         return;
     }
-    let _watchdog = Watchdog::start();
     let printed = common::run_ok(common::child(NAME, "main"));
     let named = format!(
         "goroutine {} 'payments' (spawned at tests/goroutine/panics.rs:{}:",
@@ -92,7 +79,6 @@ fn a_hook_of_the_program_can_ask_which_goroutine_it_was() {
         assert!(handle.join().is_err());
         return;
     }
-    let _watchdog = Watchdog::start();
     let printed = common::run_ok(common::child(NAME, "main"));
     assert_eq!(printed.value("seen"), "asks");
     assert!(!printed.stderr.contains("spawned at"), "{}", printed.stderr);
@@ -111,9 +97,8 @@ fn a_result_whose_drop_panics_aborts_with_a_message() {
         drop(gort::spawn(|| Bomb));
         until("the process has ended", || false);
     }
-    let _watchdog = Watchdog::start();
     let printed = common::run(common::child(NAME, "main"));
-    assert!(!printed.output.status.success());
+    assert!(!printed.status.success());
     assert!(
         printed.stderr.contains("gort: goroutine: the drop of a goroutine's result panicked"),
         "{}",
@@ -123,7 +108,7 @@ fn a_result_whose_drop_panics_aborts_with_a_message() {
 
 #[test]
 fn many_panics_among_others_stay_alone() {
-    if !quietly("many_panics_among_others_stay_alone") {
+    if !alone_quietly("many_panics_among_others_stay_alone") {
         return;
     }
     let unwound = Arc::new(AtomicUsize::new(0));
@@ -197,7 +182,7 @@ impl Drop for Blocks {
 
 #[test]
 fn panicking_belongs_to_the_goroutine_even_while_it_blocks_and_migrates() {
-    if !quietly("panicking_belongs_to_the_goroutine_even_while_it_blocks_and_migrates") {
+    if !alone_quietly("panicking_belongs_to_the_goroutine_even_while_it_blocks_and_migrates") {
         return;
     }
     gort::runtime::set_max_procs(4);
@@ -224,7 +209,7 @@ fn panicking_belongs_to_the_goroutine_even_while_it_blocks_and_migrates() {
 
 #[test]
 fn a_panic_after_migration_unwinds_all_frames() {
-    if !quietly("a_panic_after_migration_unwinds_all_frames") {
+    if !alone_quietly("a_panic_after_migration_unwinds_all_frames") {
         return;
     }
     gort::runtime::set_max_procs(4);
@@ -270,7 +255,6 @@ fn a_panic_with_backtrace_shows_the_goroutines_frames() {
         assert!(gort::spawn(the_function_that_panics).join().is_err());
         return;
     }
-    let _watchdog = Watchdog::start();
     let mut child = common::child(NAME, "main");
     child.env("RUST_BACKTRACE", "1");
     let printed = common::run_ok(child);

@@ -3,19 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{Watchdog, amount, until};
-
-/// What `f` panics with, as text.
-fn panic_text(f: impl FnOnce()) -> String {
-    let payload = catch_unwind(AssertUnwindSafe(f)).unwrap_err();
-    match payload.downcast::<&str>() {
-        Ok(text) => text.to_string(),
-        Err(payload) => *payload.downcast::<String>().unwrap(),
-    }
-}
+use common::{Watchdog, amount, panic_message, until};
 
 /// The same from a goroutine and from a thread outside.
 fn everywhere(f: impl Fn() + Sync) {
@@ -108,7 +99,7 @@ fn scopes_nest_and_goroutines_spawn_into_their_own_scope() {
 fn a_panic_that_nobody_joined_comes_out_of_the_scope() {
     everywhere(|| {
         let others = AtomicUsize::new(0);
-        let text = panic_text(|| {
+        let text = panic_message(|| {
             gort::scope(|s| {
                 s.spawn(|| resume_unwind(Box::new("unseen")));
                 for _ in 0..10 {
@@ -139,7 +130,7 @@ fn a_panic_that_was_joined_does_not() {
 fn the_panic_of_the_scope_itself_wins_and_still_waits() {
     everywhere(|| {
         let ended = AtomicBool::new(false);
-        let text = panic_text(|| {
+        let text = panic_message(|| {
             gort::scope(|s| {
                 s.spawn(|| {
                     for _ in 0..100 {
@@ -159,7 +150,7 @@ fn the_panic_of_the_scope_itself_wins_and_still_waits() {
 #[test]
 fn a_panic_passes_through_nested_scopes() {
     everywhere(|| {
-        let text = panic_text(|| {
+        let text = panic_message(|| {
             gort::scope(|outer| {
                 let inner = outer.spawn(|| {
                     gort::scope(|inner| {
@@ -232,7 +223,7 @@ fn a_scope_may_be_opened_while_unwinding() {
     }
     everywhere(|| {
         let count = AtomicUsize::new(0);
-        panic_text(|| {
+        panic_message(|| {
             let _opens = OpensAScope(&count);
             resume_unwind(Box::new("unwinding"));
         });

@@ -33,7 +33,7 @@ fn start(server: Server, handler: impl Handler) -> Running {
 impl Running {
     fn connect(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(common::patience())).unwrap();
         Client(BufReader::new(stream))
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::until;
+use common::{set_soft_limit, until};
 
 /// Goroutines that wait, as many as can be had.
 struct Many {
@@ -63,16 +63,6 @@ impl Many {
     }
 }
 
-fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: reads and writes the structure.
-    unsafe {
-        assert_eq!(libc::getrlimit(resource, &mut limit), 0);
-        limit.rlim_cur = soft;
-        assert_eq!(libc::setrlimit(resource, &limit), 0);
-    }
-}
-
 fn address_space() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').next().unwrap().parse::<u64>().unwrap() * 4096
@@ -84,7 +74,7 @@ fn exhausted_address_space_is_an_error_that_says_so() {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
-    set_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
     for _ in 0..3 {
         let (many, error) = Many::spawn_until_refused(10_000);
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
@@ -119,7 +109,7 @@ fn timers_functions_wait_for_memory() {
     };
     let timers: Vec<_> =
         (0..50).map(|_| gort::time::after_func(Duration::from_secs(3600), function())).collect();
-    set_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
     let (many, _) = Many::spawn_until_refused(10_000);
     for timer in &timers {
         assert!(timer.reset(Duration::ZERO));
@@ -140,7 +130,7 @@ fn spawn_panics_with_the_same_message() {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
-    set_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
     let (many, _) = Many::spawn_until_refused(10_000);
     let payload = std::panic::catch_unwind(|| gort::spawn(|| ())).unwrap_err();
     let text = payload.downcast::<String>().unwrap();
@@ -193,7 +183,7 @@ fn refused_threads_slow_down_but_stop_nothing() {
             assert_eq!(libc::setresuid(65_534, 65_534, 65_534), 0);
         }
     }
-    set_limit(libc::RLIMIT_NPROC, 0);
+    set_soft_limit(libc::RLIMIT_NPROC, 0);
     assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads can still be started");
     let handles: Vec<_> = (0..40)
         .map(|n| {
@@ -221,7 +211,7 @@ fn refused_threads_slow_down_but_stop_nothing() {
     for handle in handles {
         handle.join().unwrap();
     }
-    set_limit(libc::RLIMIT_NPROC, 10_000);
+    set_soft_limit(libc::RLIMIT_NPROC, 10_000);
     gort::runtime::set_max_procs(8);
     let here = Arc::new(AtomicUsize::new(0));
     let handles: Vec<_> = (0..8)

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{amount, until};
+use common::{amount, status_bytes, threads, until};
 
 #[test]
 fn any_size_up_to_the_largest_works_and_beyond_is_an_error() {
@@ -69,16 +69,9 @@ fn stacks_of_all_sizes_are_reused() {
     }
 }
 
-/// A field of /proc/self/status in bytes.
-fn status(field: &str) -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-    line.trim_start_matches(':').split_whitespace().next().unwrap().parse::<usize>().unwrap() << 10
-}
-
 /// Resident memory and page tables.
 fn memory() -> usize {
-    status("VmRSS") + status("VmPTE")
+    status_bytes("VmRSS") + status_bytes("VmPTE")
 }
 
 /// Spawns `n` goroutines that wait, calls `meanwhile`, lets them end.
@@ -117,8 +110,7 @@ fn parked_goroutines_cost_one_page_each_and_few_threads() {
         // The test's own three, steward, sysmon, and GOMAXPROCS + 4. On a busy machine there may be more for a while:
         // each goroutine that lost its CPU for long was stopped by signal, and kept its thread.
         let limit = 3 + 2 + gort::runtime::max_procs() + 4;
-        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-        until("there are few threads", || threads() <= limit);
+        until("there are few threads", || threads().len() <= limit);
     });
 }
 
@@ -239,7 +231,7 @@ fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
     });
     until("it is parked", || ready.load(Ordering::Acquire));
     // Another one that is shrunk shows when the trimmer has been there.
-    let before = status("VmRSS");
+    let before = status_bytes("VmRSS");
     let (open_other, gate_other) = gort::chan::bounded::<()>(0);
     let others: Vec<_> = (0..200)
         .map(|_| {
@@ -250,10 +242,10 @@ fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
             })
         })
         .collect();
-    until("they have used their stacks", || status("VmRSS") > before + 200 * (150 << 10));
+    until("they have used their stacks", || status_bytes("VmRSS") > before + 200 * (150 << 10));
     until("they have shrunk", || {
         std::thread::sleep(std::time::Duration::from_millis(20));
-        status("VmRSS") < before + 200 * (40 << 10)
+        status_bytes("VmRSS") < before + 200 * (40 << 10)
     });
     let id = handle.id();
     drop((open, open_other));

@@ -224,14 +224,9 @@ fn spawning_from_many_threads_while_goroutines_do_the_same() {
 
 #[test]
 fn a_barrage_of_panics_and_results() {
-    const NAME: &str = "a_barrage_of_panics_and_results";
-    if !common::is_child("quiet") {
-        let _watchdog = common::Watchdog::start();
-        common::run_ok(common::child(NAME, "quiet"));
+    if !common::alone_quietly("a_barrage_of_panics_and_results") {
         return;
     }
-    gort::run(|| {});
-    std::panic::set_hook(Box::new(|_| {}));
     for procs in PROCS {
         let _procs = Procs::set(procs);
         let sum: u64 = gort::scope(|s| {

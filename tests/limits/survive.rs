@@ -4,47 +4,17 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Printed, Procs, Watchdog, amount, child, full, is_child, run_ok, spin_until, until};
-use gort::chan::{bounded, unbounded};
-use gort::runtime::{Config, stats};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs the test alone, in a process of its own. True: this is that process.
-fn alone(test: &str) -> bool {
-    if is_child(test) {
-        return true;
-    }
-    run_ok(child(test, test));
-    false
-}
-
-/// Endless loops, which end with this.
-struct Hogs {
-    stop: Arc<AtomicBool>,
-    all: Vec<gort::JoinHandle<()>>,
-}
-
-impl Hogs {
-    fn start(n: usize) -> Hogs {
-        let stop = Arc::new(AtomicBool::new(false));
-        let hog = |_| {
-            let stop = stop.clone();
-            gort::spawn(move || while !stop.load(Ordering::Relaxed) {})
-        };
-        Hogs { all: (0..n).map(hog).collect(), stop }
-    }
-}
-
-impl Drop for Hogs {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.all.drain(..).for_each(|hog| hog.join().unwrap());
-    }
-}
+use common::{
+    Hogs, Printed, Procs, Watchdog, alone, amount, child, full, is_child, run_ok, spin_until, threads, until,
+};
+use gort::chan::{bounded, unbounded};
+use gort::runtime::{Config, stats};
 
 #[test]
 fn sleepers_wake_up_among_four_times_as_many_hogs_as_processors() {
@@ -106,11 +76,10 @@ fn hundreds_of_unmarked_blocking_calls_at_once_hold_nobody_up() {
     for (n, one) in all.into_iter().enumerate() {
         assert_eq!(one.join().unwrap(), n as u8);
     }
-    // Those who blocked had threads, which go again.
-    let _runs = gort::runtime::max_procs();
-    until("the threads have gone", || {
+    // Each blocked goroutine had a thread. Those threads end.
+    until("the threads have ended", || {
         std::thread::sleep(Duration::from_millis(20));
-        std::fs::read_dir("/proc/self/task").unwrap().count() < 40
+        threads().len() < 40
     });
 }
 
@@ -162,9 +131,8 @@ fn a_storm_of_the_preemption_signal_reaches_the_user_and_disturbs_nobody() {
         let own = std::process::id() as i32;
         let mut sent = 0;
         while !until_stopped.load(Ordering::Relaxed) {
-            for entry in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-                let tid: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
-                // SAFETY: no memory is passed; a thread that is gone is no harm.
+            for tid in threads() {
+                // SAFETY: no memory is passed; a thread that has ended does no harm.
                 sent += i32::from(unsafe { libc::syscall(libc::SYS_tgkill, own, tid, libc::SIGURG) } == 0);
             }
             std::thread::sleep(Duration::from_micros(500));

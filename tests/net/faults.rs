@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Watchdog, amount, child, cpu_millis, is_child, run_ok, until};
-use gort::net::{TcpListener, TcpStream, UnixStream};
+use common::{Watchdog, amount, child, cpu_time, is_child, listen, run_ok, threads, until};
+use gort::net::{TcpStream, UnixStream};
 use socket2::{Domain, Socket, Type};
 
 /// accept has no descriptors for a while: it neither fails nor spins, and goes on when there are some.
@@ -24,8 +24,7 @@ fn accept_backs_off_without_descriptors_and_recovers() {
     }
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
         // SAFETY: the kernel reads one rlimit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
@@ -56,9 +55,9 @@ fn accept_backs_off_without_descriptors_and_recovers() {
                 }
             }
         });
-        let before = cpu_millis();
+        let before = cpu_time();
         gort::sleep(Duration::from_millis(300));
-        println!("busy_millis={}", cpu_millis() - before);
+        println!("busy_millis={}", (cpu_time() - before).as_millis());
         assert_eq!(accepted.load(Ordering::Relaxed), 0, "accept found a descriptor where there is none");
         drop(rest);
         // Both sides want all that are left.
@@ -146,17 +145,15 @@ fn no_call_is_interrupted_in_a_storm_of_signals() {
         let stop = stop.clone();
         move || {
             while !stop.load(Ordering::Relaxed) {
-                for entry in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-                    let tid: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
-                    // SAFETY: no memory is passed; a thread that is gone is no harm.
+                for tid in threads() {
+                    // SAFETY: no memory is passed; a thread that has ended does no harm.
                     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
                 }
                 std::thread::sleep(Duration::from_micros(100));
             }
         }
     });
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen();
     let server = std::thread::spawn(move || {
         for _ in 0..8 {
             let (stream, _) = listener.accept().unwrap();

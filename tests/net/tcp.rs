@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Procs, Watchdog, amount, until};
-use gort::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use common::{Hogs, Procs, Watchdog, amount, connected_pair, listen, until};
+use gort::net::{Shutdown, TcpListener, TcpStream};
 
 /// Raises the limit of open descriptors as far as it goes.
 fn raise_descriptor_limit(wanted: u64) {
@@ -21,19 +21,6 @@ fn raise_descriptor_limit(wanted: u64) {
         assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
     }
     assert!(limit.rlim_cur >= wanted, "the test needs {wanted} descriptors, {} are allowed", limit.rlim_cur);
-}
-
-fn listen() -> (TcpListener, SocketAddr) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    (listener, address)
-}
-
-/// Two ends of a connection.
-fn pair() -> (TcpStream, TcpStream) {
-    let (listener, address) = listen();
-    let client = TcpStream::connect(address).unwrap();
-    (client, listener.accept().unwrap().0)
 }
 
 fn echo(stream: TcpStream) {
@@ -95,7 +82,7 @@ fn a_goroutine_for_each_direction_moves_more_than_the_buffers_hold() {
     let _watchdog = Watchdog::start();
     const LENGTH: usize = 32 << 20;
     gort::run(|| {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         let server = gort::spawn(move || echo(server));
         let client = Arc::new(client);
         let writer = gort::spawn({
@@ -130,7 +117,7 @@ fn a_goroutine_for_each_direction_moves_more_than_the_buffers_hold() {
 fn after_a_half_close_the_other_direction_works() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (mut client, mut server) = pair();
+        let (mut client, mut server) = connected_pair();
         client.write_all(b"question").unwrap();
         client.shutdown(Shutdown::Write).unwrap();
         let mut text = String::new();
@@ -150,7 +137,7 @@ fn a_half_close_wakes_a_reader_that_waits() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
         for _ in 0..amount(200, 10_000) {
-            let (client, mut server) = pair();
+            let (client, mut server) = connected_pair();
             let reader = gort::spawn(move || server.read(&mut [0; 8]).unwrap());
             gort::yield_now();
             client.shutdown(Shutdown::Write).unwrap();
@@ -164,7 +151,7 @@ fn a_reset_wakes_readers_and_writers() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
         for _ in 0..amount(100, 10_000) {
-            let (client, server) = pair();
+            let (client, server) = connected_pair();
             let server = Arc::new(server);
             let reader = gort::spawn({
                 let server = server.clone();
@@ -227,7 +214,7 @@ fn close_wakes_every_reader_and_accepter() {
 fn shutdown_of_a_clone_wakes_the_reader_and_dropping_it_does_not() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (mut client, server) = pair();
+        let (mut client, server) = connected_pair();
         let clone = server.try_clone().unwrap();
         let read = Arc::new(AtomicUsize::new(0));
         let reader = gort::spawn({
@@ -315,7 +302,7 @@ fn plain_threads_and_goroutines_talk_to_each_other() {
 fn a_thread_is_woken_when_all_processors_are_idle() {
     let _watchdog = Watchdog::start();
     for _ in 0..amount(200, 5_000) {
-        let (client, mut server) = pair();
+        let (client, mut server) = connected_pair();
         let reader = std::thread::spawn(move || server.read(&mut [0; 8]).unwrap());
         std::thread::yield_now();
         (&client).write_all(b"1234").unwrap();
@@ -328,7 +315,7 @@ fn a_thread_is_woken_when_all_processors_are_idle() {
 fn io_goes_on_while_the_only_processor_is_in_a_blocking_call() {
     let _procs = Procs::set(1);
     gort::run(|| {
-        let (client, mut server) = pair();
+        let (client, mut server) = connected_pair();
         let reader = gort::spawn(move || server.read(&mut [0; 8]).unwrap());
         gort::yield_now();
         gort::blocking(|| {
@@ -345,18 +332,13 @@ fn io_goes_on_while_the_only_processor_is_in_a_blocking_call() {
 fn io_goes_on_while_all_processors_compute() {
     let _procs = Procs::set(2);
     gort::run(|| {
-        let (mut client, server) = pair();
+        let (mut client, server) = connected_pair();
         gort::spawn(move || echo(server));
-        let stop = Arc::new(AtomicUsize::new(0));
-        for _ in 0..4 {
-            let stop = stop.clone();
-            gort::spawn(move || while stop.load(Ordering::Relaxed) == 0 {});
-        }
+        let _hogs = Hogs::start(4);
         for _ in 0..5 {
             client.write_all(b"ping").unwrap();
             client.read_exact(&mut [0; 4]).unwrap();
         }
-        stop.store(1, Ordering::Relaxed);
     });
 }
 

@@ -12,16 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Watchdog, amount, until};
+use common::{Watchdog, amount, connected_pair, until};
 use gort::net::{TcpListener, TcpStream, UdpSocket};
 
 const MILLI: Duration = Duration::from_millis(1);
-
-fn pair() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    (client, listener.accept().unwrap().0)
-}
 
 /// Runs `f` in a goroutine and on a plain thread.
 fn both(f: impl Fn() + Send + Sync + Clone + 'static) {
@@ -101,7 +95,7 @@ fn a_deadline_that_is_set_later_ends_an_accept_that_waits() {
 fn a_deadline_that_is_removed_does_not_end_a_call_that_waits() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (mut client, server) = pair();
+        let (mut client, server) = connected_pair();
         let server = Arc::new(server);
         let deadline = Instant::now() + 30 * MILLI;
         server.set_read_deadline(Some(deadline));
@@ -128,7 +122,7 @@ fn a_deadline_that_is_removed_does_not_end_a_call_that_waits() {
 #[test]
 fn a_read_times_out_with_stds_error_and_the_stream_goes_on() {
     both(|| {
-        let (mut client, mut server) = pair();
+        let (mut client, mut server) = connected_pair();
         server.set_read_timeout(Some(15 * MILLI)).unwrap();
         for _ in 0..3 {
             let start = Instant::now();
@@ -151,7 +145,7 @@ fn a_read_times_out_with_stds_error_and_the_stream_goes_on() {
 #[test]
 fn a_timeout_after_a_short_read_is_no_longer_than_before() {
     both(|| {
-        let (mut client, mut server) = pair();
+        let (mut client, mut server) = connected_pair();
         server.set_read_timeout(Some(100 * MILLI)).unwrap();
         let mut time_out = || {
             let start = Instant::now();
@@ -160,7 +154,7 @@ fn a_timeout_after_a_short_read_is_no_longer_than_before() {
             // Waited for, so that the edge is known.
             let mut reader = server.try_clone().unwrap();
             let reading = gort::spawn(move || {
-                reader.set_read_timeout(Some(common::PATIENCE)).unwrap();
+                reader.set_read_timeout(Some(common::patience())).unwrap();
                 assert_eq!(reader.read(&mut [0; 8]).unwrap(), 1);
                 reader.set_read_timeout(Some(100 * MILLI)).unwrap();
                 let start = Instant::now();
@@ -181,7 +175,7 @@ fn a_timeout_after_a_short_read_is_no_longer_than_before() {
 fn data_that_is_there_is_read_after_the_deadline() {
     // As in Go's TestReadTimeout the other way round: std's timeouts never discard what has come.
     both(|| {
-        let (mut client, mut server) = pair();
+        let (mut client, mut server) = connected_pair();
         client.write_all(b"early").unwrap();
         let mut buf = [0; 8];
         until("it has arrived", || server.peek(&mut buf).unwrap() == 5);
@@ -206,7 +200,7 @@ fn a_datagram_that_does_not_come_times_out() {
 #[test]
 fn a_write_into_full_buffers_times_out() {
     both(|| {
-        let (mut client, server) = pair();
+        let (mut client, server) = connected_pair();
         client.set_write_timeout(Some(15 * MILLI)).unwrap();
         let chunk = vec![0; 1 << 20];
         let start = Instant::now();
@@ -236,7 +230,7 @@ fn a_write_into_full_buffers_times_out() {
 fn timeouts_do_not_fluctuate() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (_client, server) = pair();
+        let (_client, server) = connected_pair();
         for _ in 0..50 {
             let deadline = Instant::now() + 2 * MILLI;
             server.set_read_deadline(Some(deadline));
@@ -249,7 +243,7 @@ fn timeouts_do_not_fluctuate() {
 #[test]
 fn timeouts_of_all_lengths_end() {
     both(|| {
-        let (_client, server) = pair();
+        let (_client, server) = connected_pair();
         for nanos in [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000] {
             let timeout = Duration::from_nanos(nanos);
             let start = Instant::now();
@@ -270,7 +264,7 @@ fn timeouts_of_all_lengths_end() {
 fn a_deadline_that_is_prolonged_in_time_is_never_seen() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         gort::spawn(move || std::io::copy(&mut &server, &mut &server));
         let client = Arc::new(client);
         let rounds = amount(500, 20_000);
@@ -299,7 +293,7 @@ fn a_deadline_that_is_prolonged_in_time_is_never_seen() {
 fn concurrent_deadlines_race_with_reads_and_writes() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (client, server) = pair();
+        let (client, server) = connected_pair();
         let (client, server) = (Arc::new(client), Arc::new(server));
         let stop = Arc::new(AtomicBool::new(false));
         let setters: Vec<_> = (0..4)

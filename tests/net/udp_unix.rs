@@ -6,33 +6,13 @@ mod common;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Watchdog, amount};
+use common::{TempDir, Watchdog, amount, cpu_time};
 use gort::io::Pollable;
 use gort::net::{Shutdown, UdpSocket, UnixDatagram, UnixListener, UnixStream};
-
-/// A path for a socket, removed at the end.
-struct SocketPath(PathBuf);
-
-impl SocketPath {
-    fn new() -> SocketPath {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let n = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("gort-test-{}-{n}.sock", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        SocketPath(path)
-    }
-}
-
-impl Drop for SocketPath {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 /// Datagrams that come as one edge must wake as many readers as there are datagrams.
 #[test]
@@ -69,9 +49,10 @@ fn every_datagram_reaches_one_of_many_readers() {
 #[test]
 fn unix_streams_connect_and_talk() {
     let _watchdog = Watchdog::start();
-    let path = SocketPath::new();
+    let dir = TempDir::new();
+    let path = dir.path().join("socket");
     gort::run(move || {
-        let listener = UnixListener::bind(&path.0).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
         let server = gort::spawn(move || {
             for stream in listener.incoming().take(50) {
                 let stream = stream.unwrap();
@@ -80,7 +61,7 @@ fn unix_streams_connect_and_talk() {
         });
         let clients: Vec<_> = (0..50u8)
             .map(|n| {
-                let path = path.0.clone();
+                let path = path.clone();
                 gort::spawn(move || {
                     let mut stream = UnixStream::connect(path).unwrap();
                     stream.write_all(&[n; 100]).unwrap();
@@ -100,12 +81,13 @@ fn unix_streams_connect_and_talk() {
 #[test]
 fn unix_connects_wait_while_the_queue_is_full() {
     let _watchdog = Watchdog::start();
-    let path = SocketPath::new();
+    let dir = TempDir::new();
+    let path = dir.path().join("socket");
     gort::run(move || {
-        let listener = UnixListener::bind(&path.0).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
         let clients: Vec<_> = (0..300)
             .map(|_| {
-                let path = path.0.clone();
+                let path = path.clone();
                 gort::spawn(move || UnixStream::connect(path).unwrap())
             })
             .collect();
@@ -120,19 +102,20 @@ fn unix_connects_wait_while_the_queue_is_full() {
 #[test]
 fn a_unix_datagram_to_a_full_queue_is_sent_when_there_is_room() {
     let _watchdog = Watchdog::start();
-    let path = SocketPath::new();
+    let dir = TempDir::new();
+    let path = dir.path().join("socket");
     gort::run(move || {
-        let to = UnixDatagram::bind(&path.0).unwrap();
+        let to = UnixDatagram::bind(&path).unwrap();
         let from = UnixDatagram::unbound().unwrap();
         from.set_nonblocking(true).unwrap();
         let mut queued = 0;
-        while from.send_to(b"x", &path.0).is_ok() {
+        while from.send_to(b"x", &path).is_ok() {
             queued += 1;
         }
         from.set_nonblocking(false).unwrap();
         let more = 20;
         let sender = gort::spawn({
-            let path = path.0.clone();
+            let path = path.clone();
             move || {
                 for _ in 0..more {
                     from.send_to(b"x", &path).unwrap();
@@ -185,8 +168,9 @@ fn a_closed_pollable_wakes_its_reader_and_a_deadline_does_so() {
 #[test]
 fn a_regular_file_is_read_by_blocking() {
     gort::run(|| {
-        let path = SocketPath::new();
-        let file = File::create_new(&path.0).unwrap();
+        let dir = TempDir::new();
+        let path = dir.path().join("file");
+        let file = File::create_new(&path).unwrap();
         let mut file = Pollable::new(file);
         assert!(!file.is_polled());
         file.write_all(b"content").unwrap();
@@ -194,7 +178,7 @@ fn a_regular_file_is_read_by_blocking() {
         file.seek(SeekFrom::Start(0)).unwrap();
         drop(file);
         let mut text = String::new();
-        Pollable::new(File::open(&path.0).unwrap()).read_to_string(&mut text).unwrap();
+        Pollable::new(File::open(&path).unwrap()).read_to_string(&mut text).unwrap();
         assert_eq!(text, "content");
     });
 }
@@ -323,7 +307,7 @@ fn who_waits_behind_another_reader_does_not_spin_when_its_context_ends() {
     }
     gort::run(|| {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-        socket.set_read_timeout(Some(common::PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(common::patience())).unwrap();
         let address = socket.local_addr().unwrap();
         let receive = |socket: Arc<UdpSocket>| move || socket.recv(&mut [0; 8]).unwrap();
         let first = gort::spawn(receive(socket.clone()));
@@ -333,10 +317,10 @@ fn who_waits_behind_another_reader_does_not_spin_when_its_context_ends() {
             move || gort::time::timeout(Duration::from_millis(5), receive)
         });
         gort::sleep(Duration::from_millis(20));
-        let before = common::cpu_millis();
+        let before = cpu_time();
         gort::sleep(Duration::from_millis(300));
-        let busy = common::cpu_millis() - before;
-        assert!(busy < 100, "{busy} ms of CPU time in 300 ms of waiting");
+        let busy = cpu_time() - before;
+        assert!(busy < Duration::from_millis(100), "{busy:?} of CPU time in 300 ms of waiting");
         for _ in 0..2 {
             socket.send_to(b"datagram", address).unwrap();
         }

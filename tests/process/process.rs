@@ -6,9 +6,9 @@ mod common;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Procs, Watchdog, until};
+use common::{Procs, Watchdog, threads, until};
 use gort::process::{Child, Command, Stdio};
 
 fn sh(script: &str) -> Command {
@@ -69,8 +69,8 @@ fn those_who_wait_hold_no_p_and_no_thread() {
         return;
     }
     let _procs = Procs::set(1);
-    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
-    let (waiting, before) = (AtomicUsize::new(0), threads());
+    let (waiting, before) = (AtomicUsize::new(0), threads().len());
+    let mut during = usize::MAX;
     gort::scope(|s| {
         let mut children: Vec<Child> =
             (0..20).map(|_| Command::new("sleep").arg("1000").spawn().unwrap()).collect();
@@ -84,12 +84,14 @@ fn those_who_wait_hold_no_p_and_no_thread() {
         }
         until("all wait", || waiting.load(Ordering::Relaxed) == 20);
         gort::spawn(|| gort::sleep(Duration::from_millis(1))).join().unwrap();
-        assert!(threads() < before + 15, "{} threads, {before} before", threads());
+        during = threads().len();
         for id in ids {
             // SAFETY: the child was not waited for yet, or has not ended.
             assert_eq!(unsafe { libc::kill(id as i32, libc::SIGTERM) }, 0);
         }
     });
+    // Only now, when no child is left.
+    assert!(during < before + 15, "{during} threads, {before} before");
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn from_a_thread_and_from_std() {
 #[test]
 fn many_children_under_load() {
     let _watchdog = Watchdog::start();
-    let (rounds, start) = (common::amount(10, 125), Instant::now());
+    let rounds = common::amount(10, 125);
     gort::scope(|s| {
         for n in 0..8 {
             s.spawn(move || {
@@ -143,5 +145,4 @@ fn many_children_under_load() {
             });
         }
     });
-    assert!(start.elapsed() < common::PATIENCE);
 }

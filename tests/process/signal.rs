@@ -79,7 +79,7 @@ fn the_default_action_comes_back() {
     use std::os::unix::process::ExitStatusExt;
     let printed = run(child("the_default_action_comes_back", "end"));
     assert_eq!(printed.value("received"), "yes");
-    assert_eq!(printed.output.status.signal(), Some(libc::SIGTERM));
+    assert_eq!(printed.status.signal(), Some(libc::SIGTERM));
 }
 
 #[test]

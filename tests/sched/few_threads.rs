@@ -1,17 +1,20 @@
-//! Where the process may not have more threads than Ps, those that wait for I/O have to run goroutines, too.
+//! A process whose limit of threads is its number of Ps: a thread that waits for I/O must also run goroutines.
+
+#[path = "../common/mod.rs"]
+mod common;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use common::{Watchdog, listen, until};
 use gort::context::Context;
 use gort::http::{Request, Server};
-use gort::net::TcpListener;
 use gort::runtime::{Config, ProcessorState, processors};
 
 const CLIENTS: usize = 4;
 
-/// Asks `count` times, and waits for each answer.
+/// Sends `count` requests and waits for the answer to each.
 fn ask(stream: &mut TcpStream, count: usize) {
     for _ in 0..count {
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -26,22 +29,25 @@ fn ask(stream: &mut TcpStream, count: usize) {
 
 #[test]
 fn all_threads_may_wait_for_io_and_still_run_what_is_new() {
+    let _watchdog = Watchdog::start();
     Config::new().max_procs(2).max_threads(2).start().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+    let (listener, address) = listen();
     let (ctx, end) = Context::background().with_cancel();
     let server = gort::spawn(move || Server::new().serve_until(&ctx, listener, |_: Request| "fine").unwrap());
     let mut streams: Vec<_> = (0..CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
     for round in 0..20 {
-        // From several CPUs, if there are some, and often enough for connections to move.
+        // The clients are threads on several CPUs, and ask often enough for connections to move between Ms.
         std::thread::scope(|scope| {
             streams.iter_mut().for_each(|stream| {
                 scope.spawn(|| ask(stream, 150));
             });
         });
-        // Sometimes at once, sometimes when all have gone to wait.
+        // The new goroutine comes while the Ms are awake, or when all of them wait for I/O.
         if round % 2 == 0 {
-            wait_until_idle();
+            until("all Ps are idle", || {
+                std::thread::sleep(Duration::from_millis(1));
+                processors().iter().all(|p| p.state == ProcessorState::Idle)
+            });
         }
         assert_eq!(gort::spawn(|| 7).join().unwrap(), 7);
         streams.iter_mut().for_each(|stream| ask(stream, 1));
@@ -49,10 +55,4 @@ fn all_threads_may_wait_for_io_and_still_run_what_is_new() {
     assert!(gort::runtime::stats().threads.alive <= 2);
     end.cancel();
     server.join().unwrap();
-}
-
-fn wait_until_idle() {
-    while processors().iter().any(|p| p.state != ProcessorState::Idle) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }

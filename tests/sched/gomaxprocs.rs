@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Procs, Watchdog, amount, spin_until, until};
+use common::{Procs, amount, cpu_time, spin_until, until};
 use gort::runtime::{max_procs, set_max_procs};
 
 /// Starts a child with these variables; returns its number of Ps and what it complained about.
@@ -31,7 +31,6 @@ fn the_environment_sets_the_number_and_bad_values_give_a_warning() {
         println!("procs={}", max_procs());
         return;
     }
-    let _watchdog = Watchdog::start();
     let none: [&str; 0] = [];
     let (default, complaints) = procs_of_child(&[]);
     assert_eq!(complaints, none);
@@ -226,14 +225,6 @@ fn ps_that_were_added_are_used() {
             handle.join().unwrap();
         }
     }
-}
-
-/// CPU time that this process has used.
-fn cpu_time() -> Duration {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 #[test]

@@ -7,14 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use common::{Procs, amount, migrate, tid, until};
+use common::{Procs, amount, migrate, threads, tid, until};
 use gort::runtime::{lock_os_thread, os_thread_guard, unlock_os_thread};
-
-/// The ids of all threads of this process.
-fn threads() -> HashSet<i32> {
-    let names = std::fs::read_dir("/proc/self/task").unwrap();
-    names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
 
 /// Runs `f` while other goroutines yield, spawn and join all the time.
 fn amid_traffic<T: Send>(f: impl FnOnce() -> T + Send) -> T {

@@ -1,55 +1,26 @@
-//! Nobody starves: hogs, blocking calls marked and unmarked.
+//! No goroutine starves behind hogs, nor behind blocking calls, marked or unmarked.
 
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::spin_until;
-use std::io::{Read, Write};
-use std::os::fd::FromRawFd;
-use std::sync::Arc;
+use std::io::{Read, Write, pipe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-/// These tests set GOMAXPROCS: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use common::{Hogs, Procs, join_all, set_soft_limit, spin_until, until};
 
 fn with_procs<T: Send>(n: usize, f: impl FnOnce() -> T + Send) -> T {
-    let _alone = alone();
-    let before = gort::runtime::set_max_procs(n);
-    let result = gort::run(f);
-    gort::runtime::set_max_procs(before);
-    result
-}
-
-fn pipe() -> (std::fs::File, std::fs::File) {
-    let mut fds = [0; 2];
-    // SAFETY: the array has room for the two descriptors, which become ours.
-    unsafe {
-        assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
-        (std::fs::File::from_raw_fd(fds[0]), std::fs::File::from_raw_fd(fds[1]))
-    }
+    let _procs = Procs::set(n);
+    gort::run(f)
 }
 
 #[test]
 fn an_endless_loop_does_not_keep_others_from_running() {
     with_procs(1, || {
-        let stop = Arc::new(AtomicBool::new(false));
-        let hogs: Vec<_> = (0..3)
-            .map(|_| {
-                let stop = stop.clone();
-                gort::spawn(move || while !stop.load(Ordering::Relaxed) {})
-            })
-            .collect();
+        let _hogs = Hogs::start(3);
         for _ in 0..20 {
             gort::spawn(|| ()).join().unwrap();
-        }
-        stop.store(true, Ordering::Relaxed);
-        for hog in hogs {
-            hog.join().unwrap();
         }
     });
 }
@@ -57,19 +28,9 @@ fn an_endless_loop_does_not_keep_others_from_running() {
 #[test]
 fn a_sleeper_wakes_up_despite_hogs() {
     with_procs(2, || {
-        let stop = Arc::new(AtomicBool::new(false));
-        let hogs: Vec<_> = (0..8)
-            .map(|_| {
-                let stop = stop.clone();
-                gort::spawn(move || while !stop.load(Ordering::Relaxed) {})
-            })
-            .collect();
+        let _hogs = Hogs::start(8);
         for _ in 0..50 {
             gort::sleep(Duration::from_millis(1));
-        }
-        stop.store(true, Ordering::Relaxed);
-        for hog in hogs {
-            hog.join().unwrap();
         }
     });
 }
@@ -77,13 +38,13 @@ fn a_sleeper_wakes_up_despite_hogs() {
 #[test]
 fn an_unmarked_read_of_a_pipe_holds_nobody_up() {
     with_procs(1, || {
-        let (mut reader, mut writer) = pipe();
+        let (mut reader, mut writer) = pipe().unwrap();
         let blocked = gort::spawn(move || {
             let mut byte = [0];
             reader.read_exact(&mut byte).unwrap();
             byte[0]
         });
-        // This goroutine can only get here again because the blocked one lost its P.
+        // With one P this goroutine runs again only if the blocked one loses its P.
         for _ in 0..100 {
             gort::yield_now();
         }
@@ -93,28 +54,30 @@ fn an_unmarked_read_of_a_pipe_holds_nobody_up() {
 }
 
 #[test]
-fn many_unmarked_sleeps_overlap() {
+fn many_unmarked_blocking_calls_overlap() {
+    const ALL: usize = 100;
     with_procs(2, || {
-        let awake = Arc::new(AtomicUsize::new(0));
-        let handles: Vec<_> = (0..100)
-            .map(|_| {
-                let awake = awake.clone();
-                gort::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(50));
-                    awake.fetch_add(1, Ordering::Relaxed);
+        // A barrier of std blocks the threads, and opens only when all goroutines are inside at once.
+        let barrier = Arc::new(Barrier::new(ALL));
+        let leaders = Arc::new(AtomicUsize::new(0));
+        join_all(
+            (0..ALL)
+                .map(|_| {
+                    let (barrier, leaders) = (barrier.clone(), leaders.clone());
+                    gort::spawn(move || {
+                        leaders.fetch_add(usize::from(barrier.wait().is_leader()), Ordering::Relaxed)
+                    })
                 })
-            })
-            .collect();
-        for handle in handles {
-            handle.join().unwrap();
-        }
-        assert_eq!(awake.load(Ordering::Relaxed), 100);
+                .collect::<Vec<_>>(),
+        );
+        assert_eq!(leaders.load(Ordering::Relaxed), 1);
     });
 }
 
-/// Whoever wants the lock blocks its thread. The holder needs a processor to go on, and must not wait behind them all.
+/// A goroutine that wants the lock blocks its thread. The holder needs a P to go on, and the scheduler must not run all
+/// the others first.
 #[test]
-fn the_holder_of_a_lock_does_not_wait_behind_those_who_want_it() {
+fn the_holder_of_a_lock_does_not_wait_behind_those_that_want_it() {
     const ALL: usize = 2_000;
     with_procs(1, || {
         let lock = Arc::new(Mutex::new(0));
@@ -132,9 +95,7 @@ fn the_holder_of_a_lock_does_not_wait_behind_those_who_want_it() {
                 want.load(Ordering::Relaxed) - before
             }
         });
-        while !held.load(Ordering::Relaxed) {
-            gort::yield_now();
-        }
+        until("the lock is held", || held.load(Ordering::Relaxed));
         let others: Vec<_> = (0..ALL)
             .map(|_| {
                 let (lock, want) = (lock.clone(), want.clone());
@@ -149,14 +110,17 @@ fn the_holder_of_a_lock_does_not_wait_behind_those_who_want_it() {
             other.join().unwrap();
         }
         assert_eq!(*lock.lock().unwrap(), ALL + 1);
-        assert!(came_before < ALL / 4, "{came_before} goroutines were run first, and wait for the lock");
+        assert!(
+            came_before < ALL / 4,
+            "{came_before} goroutines ran before the holder, and wait for its lock"
+        );
     });
 }
 
 #[test]
 fn marked_blocking_gives_the_processor_away() {
     with_procs(1, || {
-        let (mut reader, mut writer) = pipe();
+        let (mut reader, mut writer) = pipe().unwrap();
         let blocked = gort::spawn(move || {
             gort::blocking(|| {
                 let mut byte = [0];
@@ -183,10 +147,10 @@ fn the_runtime_can_be_used_inside_a_blocking_call() {
     });
 }
 
-/// Two goroutines that wake each other quickly have no use for a second P. When one of them computes for long instead, the
-/// other runs there.
+/// Two goroutines that wake each other quickly have no use for a second P. When one of them computes for long after
+/// the wake-up, the other must run on the second P.
 #[test]
-fn one_that_was_woken_before_a_long_computation_need_not_wait_for_its_end() {
+fn a_goroutine_runs_although_its_waker_computes_for_long() {
     with_procs(2, || {
         let (ask, asked) = gort::chan::bounded::<u32>(0);
         let (answer, answered) = gort::chan::bounded(0);
@@ -199,30 +163,28 @@ fn one_that_was_woken_before_a_long_computation_need_not_wait_for_its_end() {
             }
         });
         let preempted = || gort::runtime::stats().preempted;
-        // Until it happened without a preemption, which also lets the other one run, if later.
-        for n in 1.. {
+        // A preemption of the waker also lets the other goroutine run, but later. A round without one is the proof.
+        let mut round = 0;
+        until("the other goroutine ran without a preemption of its waker", || {
             for _ in 0..10_000 {
                 ask.send(0).unwrap();
                 answered.recv().unwrap();
             }
+            round += 1;
             let before = preempted();
-            ask.send(n).unwrap();
-            while seen.load(Ordering::Relaxed) != n as usize {
-                std::hint::spin_loop();
-            }
-            let others_ran = preempted() == before;
+            ask.send(round).unwrap();
+            spin_until("the other goroutine runs", || seen.load(Ordering::Relaxed) == round as usize);
+            let ran_elsewhere = preempted() == before;
             answered.recv().unwrap();
-            if others_ran {
-                break;
-            }
-        }
+            ran_elsewhere
+        });
         drop(ask);
         other.join().unwrap();
     });
 }
 
-/// Whether a thread computes or sleeps is asked through /proc, which takes a descriptor. (Without an answer it is interrupted, or
-/// taken for one that blocks.)
+/// The runtime asks through /proc whether a thread computes or sleeps, which takes a descriptor. Without an answer it
+/// interrupts the thread, or takes it for one that blocks.
 #[test]
 fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     if !common::alone("a_loop_starves_nobody_when_there_are_no_descriptors") {
@@ -230,13 +192,7 @@ fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     }
     gort::runtime::set_max_procs(1);
     gort::run(|| ());
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel writes and reads one rlimit.
-    unsafe {
-        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit), 0);
-        limit.rlim_cur = 32;
-        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit), 0);
-    }
+    set_soft_limit(libc::RLIMIT_NOFILE, 32);
     let _all: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
     static RUNS: AtomicBool = AtomicBool::new(false);
     gort::spawn(|| {
@@ -244,7 +200,7 @@ fn a_loop_starves_nobody_when_there_are_no_descriptors() {
             RUNS.store(true, Ordering::Relaxed);
         }
     });
-    common::until("the loop runs", || RUNS.load(Ordering::Relaxed));
+    until("the loop runs", || RUNS.load(Ordering::Relaxed));
     for _ in 0..3 {
         gort::spawn(|| ()).join().unwrap();
     }

@@ -4,29 +4,11 @@
 mod common;
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{Procs, amount, migrate, until};
-
-/// A directory that is removed when dropped.
-struct TempDir(PathBuf);
-
-impl TempDir {
-    fn new(name: &str) -> TempDir {
-        let path = std::env::temp_dir().join(format!("gort-test-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        TempDir(path)
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use common::{Procs, TempDir, amount, migrate, status_bytes, until};
 
 /// A C library that was compiled for a test and loaded.
 struct Library {
@@ -35,9 +17,9 @@ struct Library {
 }
 
 impl Library {
-    fn load(name: &str, source: &str, flags: &[&str]) -> Library {
-        let dir = TempDir::new(name);
-        let (c, so) = (dir.0.join("lib.c"), dir.0.join("lib.so"));
+    fn load(source: &str, flags: &[&str]) -> Library {
+        let dir = TempDir::new();
+        let (c, so) = (dir.path().join("lib.c"), dir.path().join("lib.so"));
         std::fs::write(&c, source).unwrap();
         let mut cc = Command::new("cc");
         cc.args(["-shared", "-fPIC", "-O1"]).args(flags).arg("-o").arg(&so).arg(&c);
@@ -80,7 +62,7 @@ fn thread_locals_of_a_loaded_library_are_the_goroutines_own() {
     for handle in before {
         handle.join().unwrap();
     }
-    let library = Library::load("dynamic", COUNTERS, &[]);
+    let library = Library::load(COUNTERS, &[]);
     go_on.store(true, Ordering::Release);
     living.join().unwrap();
     let (add, uses) = (library.function(c"add"), library.function(c"use"));
@@ -108,7 +90,7 @@ fn a_goroutine_that_exists_can_use_a_library_loaded_later() {
     let _procs = Procs::set(4);
     gort::run(|| {
         let others: Vec<_> = (0..20).map(|_| gort::spawn(migrate)).collect();
-        let library = Library::load("later", COUNTERS, &[]);
+        let library = Library::load(COUNTERS, &[]);
         let add = library.function(c"add");
         assert_eq!(add(1), 6);
         migrate();
@@ -120,16 +102,9 @@ fn a_goroutine_that_exists_can_use_a_library_loaded_later() {
         // SAFETY: nobody calls it any more.
         assert_eq!(unsafe { libc::dlclose(library.handle) }, 0);
         assert_eq!(gort::spawn(|| 1).join().unwrap(), 1);
-        let again = Library::load("later-again", COUNTERS, &[]);
+        let again = Library::load(COUNTERS, &[]);
         assert_eq!(again.function(c"add")(1), 6);
     });
-}
-
-/// Bytes that the process uses, as the kernel sees it.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
 #[test]
@@ -137,7 +112,7 @@ fn thread_locals_of_a_loaded_library_do_not_leak() {
     if !common::alone("thread_locals_of_a_loaded_library_do_not_leak") {
         return;
     }
-    let library = Library::load("leak", COUNTERS, &[]);
+    let library = Library::load(COUNTERS, &[]);
     let uses = library.function(c"use");
     let rounds = |n: usize| {
         for _ in 0..n {
@@ -148,21 +123,21 @@ fn thread_locals_of_a_loaded_library_do_not_leak() {
         }
     };
     rounds(50);
-    let before = resident();
+    let before = status_bytes("VmRSS");
     rounds(amount(300, 10_000));
-    let growth = resident().saturating_sub(before);
+    let growth = status_bytes("VmRSS").saturating_sub(before);
     // Each goroutine used 20 kB: 60 MB if they leaked.
     assert!(growth < 4 << 20, "{growth}");
 }
 
 /// A library that insists on static thread-locals, of so many bytes.
-fn load_static(name: &str, bytes: usize) -> Library {
+fn load_static(bytes: usize) -> Library {
     let source = format!(
         "static __thread int counter = 5;
          static __thread char some[{bytes}];
          int add(int n) {{ for (int i = 0; i < {bytes}; i++) some[i] += n; return counter += n; }}"
     );
-    Library::load(name, &source, &["-ftls-model=initial-exec"])
+    Library::load(&source, &["-ftls-model=initial-exec"])
 }
 
 #[test]
@@ -171,7 +146,7 @@ fn a_loaded_library_may_have_static_thread_locals() {
         return;
     }
     gort::run(|| {});
-    let library = load_static("static", 100);
+    let library = load_static(100);
     let add = library.function(c"add");
     // New goroutines on new blocks: the one that waits keeps the old ones.
     let (open, gate) = gort::chan::bounded::<()>(0);
@@ -211,7 +186,7 @@ fn too_many_static_thread_locals_of_a_loaded_library_are_an_error() {
         return;
     }
     gort::run(|| {});
-    let _library = load_static("too-large", 600);
+    let _library = load_static(600);
     let mut handles = Vec::new();
     let (open, gate) = gort::chan::bounded::<()>(0);
     let error = loop {

@@ -1,4 +1,4 @@
-//! Everybody is a goroutine.
+//! All parties are goroutines, the tests themselves too.
 
 pub(crate) use gort::{spawn as go, test};
 

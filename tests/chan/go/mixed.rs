@@ -1,4 +1,4 @@
-//! The tests themselves are OS threads, what they start are goroutines.
+//! The tests themselves are OS threads and start goroutines.
 
 pub(crate) use gort::spawn as go;
 pub(crate) use std::prelude::v1::test;

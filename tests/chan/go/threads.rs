@@ -1,4 +1,4 @@
-//! Everybody is a plain OS thread.
+//! All parties are OS threads.
 
 pub(crate) use std::prelude::v1::test;
 pub(crate) use std::thread::spawn as go;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gort::sync::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 
 use super::{scope, sleep, spawn, test, yield_now};
-use crate::support::{LONG, eventually, panic_message};
+use crate::common::{panic_message, patience, until};
 
 #[test]
 fn readers_are_inside_together() {
@@ -20,7 +20,7 @@ fn readers_are_inside_together() {
                 s.spawn(|| {
                     let _reading = lock.read();
                     inside.fetch_add(1, Ordering::Relaxed);
-                    eventually(|| inside.load(Ordering::Relaxed) == count);
+                    until("all readers are inside", || inside.load(Ordering::Relaxed) == count);
                 });
             }
         });
@@ -107,7 +107,7 @@ fn a_stream_of_readers_does_not_starve_a_writer() {
         })
         .collect();
     for _ in 0..10 {
-        assert!(lock.try_write_for(LONG).is_some());
+        assert!(lock.try_write_for(patience()).is_some());
     }
     stop.store(true, Ordering::Relaxed);
     readers.into_iter().for_each(|r| r.join().unwrap());
@@ -129,8 +129,8 @@ fn a_stream_of_writers_does_not_starve_a_reader() {
         })
         .collect();
     for _ in 0..10 {
-        assert!(lock.try_read_for(LONG).is_some());
-        assert!(lock.try_upgradable_read_for(LONG).is_some());
+        assert!(lock.try_read_for(patience()).is_some());
+        assert!(lock.try_upgradable_read_for(patience()).is_some());
     }
     stop.store(true, Ordering::Relaxed);
     writers.into_iter().for_each(|w| w.join().unwrap());
@@ -164,7 +164,7 @@ fn a_recursive_read_passes_a_waiting_writer() {
         move || *lock.write() = 1
     });
     // A queued writer is what keeps a plain reader out.
-    eventually(|| lock.try_read().is_none());
+    until("the writer waits", || lock.try_read().is_none());
     assert!(lock.try_read_for(Duration::from_micros(100)).is_none());
     assert_eq!(*lock.read_recursive(), 0);
     assert!(lock.try_read_recursive_for(Duration::ZERO).is_some());
@@ -209,7 +209,7 @@ fn a_downgrade_lets_waiting_readers_in_at_once() {
         });
         *writing = 1;
         let _reading = RwLockWriteGuard::downgrade(writing);
-        eventually(|| entered.load(Ordering::Relaxed));
+        until("the reader is inside", || entered.load(Ordering::Relaxed));
     });
 }
 

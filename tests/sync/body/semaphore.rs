@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use gort::sync::{Semaphore, TooManyPermits};
 
 use super::{scope, sleep, spawn, test};
-use crate::support::{LONG, eventually, panic_message};
+use crate::common::{panic_message, patience, until};
 
 #[test]
 fn never_more_at_once_than_there_are_permits() {
@@ -57,7 +57,7 @@ fn too_many_is_an_error_at_once_and_in_nobody_s_way() {
     let error = TooManyPermits { requested: 3, maximum: 2 };
     let held = semaphore.acquire(2).unwrap();
     assert_eq!(semaphore.acquire(3).unwrap_err(), error);
-    assert_eq!(semaphore.acquire_timeout(3, LONG).unwrap_err(), error);
+    assert_eq!(semaphore.acquire_timeout(3, patience()).unwrap_err(), error);
     assert_eq!(semaphore.acquire(usize::MAX).unwrap_err().requested, usize::MAX);
     assert!(semaphore.try_acquire(3).is_none());
     assert!(semaphore.try_acquire(usize::MAX).is_none());
@@ -82,7 +82,7 @@ fn a_large_request_is_not_starved_by_small_ones() {
         })
         .collect();
     for _ in 0..10 {
-        assert!(semaphore.acquire_timeout(SMALL, LONG).unwrap().is_some());
+        assert!(semaphore.acquire_timeout(SMALL, patience()).unwrap().is_some());
     }
     stop.store(true, Ordering::Relaxed);
     all.into_iter().for_each(|t| t.join().unwrap());
@@ -149,7 +149,7 @@ fn it_can_begin_empty() {
         }
         for n in 1..=3 {
             semaphore.add_permits(1);
-            eventually(|| got.load(Ordering::Relaxed) == n);
+            until("one more has a permit", || got.load(Ordering::Relaxed) == n);
         }
     });
     assert_eq!(semaphore.available_permits(), 0);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gort::sync::{Barrier, Once};
 
 use super::{scope, test};
-use crate::support::eventually;
+use crate::common::until;
 
 #[test]
 fn many_at_once_run_it_once_and_all_see_it_done() {
@@ -34,10 +34,10 @@ fn callers_wait_for_the_run_that_goes_on() {
         s.spawn(|| {
             once.call_once(|| {
                 started.store(1, Ordering::Relaxed);
-                eventually(|| release.load(Ordering::Relaxed) == 1);
+                until("the run may end", || release.load(Ordering::Relaxed) == 1);
             });
         });
-        eventually(|| started.load(Ordering::Relaxed) == 1);
+        until("the run has begun", || started.load(Ordering::Relaxed) == 1);
         let others: Vec<_> = (0..3)
             .map(|_| {
                 s.spawn(|| {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gort::sync::{Condvar, Mutex};
 
 use super::{scope, spawn, test};
-use crate::support::eventually;
+use crate::common::until;
 
 #[test]
 fn each_notification_wakes_one() {
@@ -23,14 +23,14 @@ fn each_notification_wakes_one() {
                 awake.fetch_add(1, Ordering::Relaxed);
             });
         }
-        eventually(|| *mutex.lock() == N);
+        until("all wait", || *mutex.lock() == N);
         for woken in 1..=N {
             assert_eq!(awake.load(Ordering::Relaxed), woken - 1, "nobody wakes up by itself");
             {
                 let _held = mutex.lock();
                 assert!(cond.notify_one());
             }
-            eventually(|| awake.load(Ordering::Relaxed) == woken);
+            until("one more is awake", || awake.load(Ordering::Relaxed) == woken);
         }
         assert!(!cond.notify_one(), "nobody is left");
         assert_eq!(cond.notify_all(), 0);
@@ -51,11 +51,11 @@ fn waiters_are_served_in_the_order_they_came() {
                 cond.wait(&mut waiting);
                 order.lock().push(n);
             });
-            eventually(|| *mutex.lock() == n + 1);
+            until("one more waits", || *mutex.lock() == n + 1);
         }
         for n in 0..N {
             assert!(cond.notify_one());
-            eventually(|| order.lock().len() == n + 1);
+            until("one more is awake", || order.lock().len() == n + 1);
         }
     });
     assert!(order.into_inner().into_iter().eq(0..N));
@@ -77,7 +77,7 @@ fn a_broadcast_wakes_all_and_only_those_that_wait() {
             });
         }
         for round in 1..=3 {
-            eventually(|| mutex.lock().0 == round * N);
+            until("all wait again", || mutex.lock().0 == round * N);
             let mut state = mutex.lock();
             assert_eq!(state.1, (round - 1) * N);
             state.2 = round == 3;
@@ -100,7 +100,7 @@ fn three_parties_take_turns() {
             cond.notify_one();
         });
         s.spawn(|| {
-            eventually(|| {
+            until("it is the second party's turn", || {
                 let mut x = mutex.lock();
                 if *x == 1 {
                     *x = 2;
@@ -111,7 +111,7 @@ fn three_parties_take_turns() {
             });
         });
         s.spawn(|| {
-            eventually(|| {
+            until("it is the third party's turn", || {
                 let mut x = mutex.lock();
                 if *x == 2 {
                     cond.wait(&mut x);
@@ -134,7 +134,7 @@ fn a_late_waiter_does_not_steal_a_notification() {
                 state.0 = true;
                 cond.wait(&mut state);
             });
-            eventually(|| mutex.lock().0);
+            until("the first waits", || mutex.lock().0);
             s.spawn(|| {
                 let mut state = mutex.lock();
                 cond.wait_while(&mut state, |state| !state.1);
@@ -226,7 +226,7 @@ fn the_longest_timeouts_mean_for_ever() {
             *state += 1;
             assert!(!cond.wait_while_for(&mut state, |state| *state != 10, Duration::MAX).timed_out());
         });
-        eventually(|| *mutex.lock() == 2);
+        until("both wait", || *mutex.lock() == 2);
         *mutex.lock() = 10;
         assert_eq!(cond.notify_all(), 2);
     });
@@ -244,7 +244,7 @@ fn one_condvar_serves_several_mutexes() {
                 cond.wait(&mut waiting);
             });
         }
-        eventually(|| *first.lock() && *second.lock());
+        until("both wait", || *first.lock() && *second.lock());
         assert_eq!(cond.notify_all(), 2);
     });
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gort::sync::WaitGroup;
 
 use super::{scope, spawn, test};
-use crate::support::panic_message;
+use crate::common::panic_message;
 
 #[test]
 fn two_groups_meet_each_other_and_are_used_again() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gort::sync::LazyLock;
 
 use super::{scope, test};
-use crate::support::panic_message;
+use crate::common::panic_message;
 
 #[test]
 fn it_is_made_once_on_first_use() {
