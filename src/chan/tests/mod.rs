@@ -18,13 +18,6 @@ fn every_kind<T>() -> Vec<(Sender<T>, Receiver<T>)> {
     vec![bounded(0), bounded(1), bounded(3), bounded(64), limited_list(3), bounded(usize::MAX), unbounded()]
 }
 
-/// Waits until `condition` holds; the test's own timeout is the harness's.
-fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        std::thread::yield_now();
-    }
-}
-
 /// A message that counts its drops, and may panic in one.
 struct Counted {
     drops: Arc<AtomicUsize>,
