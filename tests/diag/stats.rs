@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Procs, spin_until, until};
+use common::{Procs, join_all, spin_until, until};
 use gort::runtime::{Histogram, Stats, stats};
 
 fn changes(f: impl FnOnce() + Send) -> (Stats, Stats) {
@@ -25,7 +25,7 @@ fn goroutines_parks_and_yields_are_counted() {
         }
     });
     assert_eq!(after.created - before.created, 1001);
-    // Whoever joined them goes on a little before they are counted.
+    // `join` returns shortly before the runtime counts the end.
     spin_until("all have ended", || stats().ended - before.ended >= 1001);
     assert!(after.yields - before.yields >= 1000);
     assert!(after.parks - before.parks >= 1);
@@ -68,12 +68,22 @@ fn states_are_told_apart() {
 fn runnable_goroutines_are_in_the_queues() {
     let _procs = Procs::set(1);
     gort::run(|| {
-        let all: Vec<_> = (0..100).map(|_| gort::spawn(|| ())).collect();
-        let now = stats();
-        // Nobody else can run until this goroutine stops, unless its slice is over.
-        let queued = now.local_queues.iter().sum::<usize>() + now.global_queue + now.hog_queue;
-        assert!(queued >= now.goroutines.runnable.min(90), "{now:?}");
-        all.into_iter().for_each(|one| one.join().unwrap());
+        const YIELDERS: usize = 20;
+        let stop = Arc::new(AtomicBool::new(false));
+        let yielders: Vec<_> = (0..YIELDERS)
+            .map(|_| {
+                let stop = stop.clone();
+                gort::spawn(move || until("it may end", || stop.load(Ordering::Relaxed)))
+            })
+            .collect();
+        // With one P, all others are runnable while this goroutine runs. A preemption may come between the counts.
+        until("exactly the yielding goroutines are runnable, and all of them are queued", || {
+            let now = stats();
+            let queued = now.local_queues.iter().sum::<usize>() + now.global_queue + now.hog_queue;
+            (now.goroutines.runnable, queued) == (YIELDERS, YIELDERS)
+        });
+        stop.store(true, Ordering::Relaxed);
+        join_all(yielders);
     });
 }
 

@@ -1,27 +1,21 @@
-//! What a stack overflow looks like.
+//! What a program prints whose goroutine overflows its stack.
 
-use std::process::Command;
+#[path = "../common/mod.rs"]
+mod common;
 
 #[test]
 fn a_stack_overflow_names_the_goroutine_and_aborts() {
-    if std::env::var_os("GORT_TEST_OVERFLOW").is_some() {
-        gort::run(|| {
-            gort::Builder::new()
-                .name("deep".into())
-                .stack_size(64 << 10)
-                .spawn(|| println!("{}", recurse(1_000_000)))
-                .unwrap()
-                .join()
-                .unwrap();
-        });
+    const NAME: &str = "a_stack_overflow_names_the_goroutine_and_aborts";
+    if common::is_child("overflow") {
+        let deep = gort::Builder::new().name("deep".into()).stack_size(64 << 10);
+        let sum = deep.spawn(|| recurse(1_000_000)).unwrap().join().unwrap();
+        println!("no overflow: {sum}");
+        return;
     }
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_stack_overflow_names_the_goroutine_and_aborts", "--nocapture"])
-        .env("GORT_TEST_OVERFLOW", "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success());
+    use std::os::unix::process::ExitStatusExt;
+    let printed = common::run(common::child(NAME, "overflow"));
+    let text = &printed.stderr;
+    assert_eq!(printed.status.signal(), Some(libc::SIGABRT), "{} {text}", printed.stdout);
     assert!(text.contains("'deep' (spawned at tests/limits/stack_overflow.rs:"), "{text}");
     assert!(text.contains("has overflowed its stack of"), "{text}");
     assert!(text.contains("gort::Builder::stack_size"), "{text}");

@@ -95,27 +95,28 @@ fn a_deadline_that_is_set_later_ends_an_accept_that_waits() {
 fn a_deadline_that_is_removed_does_not_end_a_call_that_waits() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let (mut client, server) = connected_pair();
-        let server = Arc::new(server);
-        let deadline = Instant::now() + 30 * MILLI;
-        server.set_read_deadline(Some(deadline));
-        let ended = Arc::new(AtomicBool::new(false));
-        let reader = gort::spawn({
-            let (server, ended) = (server.clone(), ended.clone());
-            move || {
-                let result = (&*server).read(&mut [0; 1]);
-                ended.store(true, Ordering::Relaxed);
-                result.unwrap()
+        // On a busy machine the deadline may pass before it is removed; then the next round tries again.
+        until("a deadline was removed in time", || {
+            let (mut client, server) = connected_pair();
+            let server = Arc::new(server);
+            let deadline = Instant::now() + 30 * MILLI;
+            server.set_read_deadline(Some(deadline));
+            let reader = gort::spawn({
+                let server = server.clone();
+                move || (&*server).read(&mut [0; 1])
+            });
+            gort::yield_now();
+            server.set_read_deadline(None);
+            let in_time = Instant::now() < deadline;
+            if in_time {
+                gort::time::sleep_until(deadline + 20 * MILLI);
+                assert!(!reader.is_finished(), "the removed deadline ended the read");
             }
+            client.write_all(b"x").unwrap();
+            let read = reader.join().unwrap();
+            assert!(!in_time || read.is_ok_and(|length| length == 1));
+            in_time
         });
-        gort::yield_now();
-        server.set_read_deadline(None);
-        if Instant::now() < deadline {
-            gort::time::sleep_until(deadline + 20 * MILLI);
-            assert!(!ended.load(Ordering::Relaxed), "the removed deadline ended the read");
-        }
-        client.write_all(b"x").unwrap();
-        assert_eq!(reader.join().unwrap(), 1);
     });
 }
 
@@ -225,9 +226,8 @@ fn a_write_into_full_buffers_times_out() {
     });
 }
 
-/// The timeout of many reads in a row: none too early, and on the whole not late.
 #[test]
-fn timeouts_do_not_fluctuate() {
+fn of_many_timeouts_in_a_row_none_is_early() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
         let (_client, server) = connected_pair();

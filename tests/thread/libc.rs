@@ -150,27 +150,28 @@ fn pthread_getattr_np_tells_the_goroutines_stack() {
 #[test]
 fn pthread_self_is_the_goroutine() {
     let _procs = Procs::set(4);
-    let go_on = Arc::new(AtomicBool::new(false));
-    let handles: Vec<_> = (0..50)
+    const ALL: usize = 50;
+    let here = Arc::new(AtomicUsize::new(0));
+    let handles: Vec<_> = (0..ALL)
         .map(|_| {
-            let go_on = go_on.clone();
+            let here = here.clone();
             gort::spawn(move || {
                 // SAFETY: no preconditions.
                 let own = unsafe { libc::pthread_self() };
                 migrate();
                 // SAFETY: as above.
                 assert_eq!(own, unsafe { libc::pthread_self() });
-                until("all have said who they are", || go_on.load(Ordering::Acquire));
+                // The next goroutine gets the block of one that has ended: so none ends before all have theirs.
+                here.fetch_add(1, Ordering::AcqRel);
+                until("all goroutines have asked", || here.load(Ordering::Acquire) == ALL);
                 own
             })
         })
         .collect();
-    go_on.store(true, Ordering::Release);
     let mut all: Vec<_> = handles.into_iter().map(|handle| handle.join().unwrap()).collect();
     all.sort_unstable();
     all.dedup();
-    // A block is free again as soon as its goroutine has ended, and others may have got it then.
-    assert!(all.len() > 1);
+    assert_eq!(all.len(), ALL, "two goroutines were the same pthread");
 }
 
 /// A pthread key.

@@ -39,9 +39,10 @@ fn sleeping_for_zero_lets_others_run() {
         let done = Arc::new(AtomicBool::new(false));
         let (set, slept) = (done.clone(), gort::spawn(|| sleep(Duration::from_millis(1))));
         let other = gort::spawn(move || set.store(true, Ordering::Relaxed));
-        while !done.load(Ordering::Relaxed) {
+        until("the other goroutine has run", || {
             sleep(Duration::ZERO);
-        }
+            done.load(Ordering::Relaxed)
+        });
         other.join().unwrap();
         slept.join().unwrap();
     });
@@ -62,9 +63,9 @@ fn what_cannot_be_counted_means_for_ever() {
     assert_eq!(woken.recv_timeout(Duration::from_millis(5)), Err(RecvTimeoutError::Timeout));
 }
 
-/// TESTS.md: 100,000 sleepers, none early, none lost.
+/// A full run has 100,000 sleepers.
 #[test]
-fn a_crowd_of_sleepers_wakes_up_completely() {
+fn of_many_sleepers_all_wake_up_and_none_is_early() {
     let _procs = Procs::set(4);
     let count = amount(10_000, 100_000);
     let (awake, early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

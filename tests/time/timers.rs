@@ -15,7 +15,7 @@ use crate::common::until;
 const MS: Duration = Duration::from_millis(1);
 
 #[gort::test]
-fn messages_come_in_time_order_and_say_when_they_were_due() {
+fn messages_say_when_they_were_due_and_none_is_early() {
     let start = Instant::now();
     let order = [5, 3, 6, 6, 6, 1, 1, 2, 7, 9, 4, 8, 0];
     let timers: Vec<_> = order.iter().map(|n| Timer::new(*n * 2 * MS)).collect();
@@ -23,7 +23,6 @@ fn messages_come_in_time_order_and_say_when_they_were_due() {
     for timer in &timers {
         sel.recv(timer.c());
     }
-    let mut last = start;
     for _ in &timers {
         let chosen = sel.select();
         let index = chosen.index();
@@ -31,10 +30,7 @@ fn messages_come_in_time_order_and_say_when_they_were_due() {
         sel.remove(index);
         assert!(when >= start + order[index] * 2 * MS, "not before its time");
         assert!(when <= Instant::now());
-        // Of several that are due at once any may be chosen; what is due later has not been seen before.
-        last = last.max(when);
     }
-    assert!(last >= start + 18 * MS);
 }
 
 #[gort::test]
