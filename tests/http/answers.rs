@@ -81,8 +81,11 @@ fn answers_are_the_same_with_and_without_hyper() {
     running.stop();
 }
 
-/// Asks for answers and takes none, one after the other as long as the server gives them. How many it asked for.
-fn ask_deafly(client: &mut Client, answers: &AtomicUsize) -> usize {
+/// A server that gives no answer for this long waits for its client. Longer than a busy machine takes for an answer.
+const STALLED: Duration = Duration::from_millis(300);
+
+/// Sends requests, one after the other, and reads no answer, until the server stalls. Returns how many it sent.
+fn ask_and_take_no_answer(client: &mut Client, answers: &AtomicUsize) -> usize {
     for asked in 1.. {
         let before = answers.load(Ordering::SeqCst);
         if client.0.get_mut().write_all(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n").is_err() {
@@ -90,7 +93,7 @@ fn ask_deafly(client: &mut Client, answers: &AtomicUsize) -> usize {
         }
         let start = Instant::now();
         while answers.load(Ordering::SeqCst) == before {
-            if start.elapsed() > Duration::from_millis(100) {
+            if start.elapsed() > STALLED {
                 return asked;
             }
             gort::sleep(Duration::from_micros(100));
@@ -111,21 +114,21 @@ fn plain_answers_wait_for_their_client() {
     let running = start(Server::new(), handler.clone());
     let mut client = running.connect();
     for _ in 0..2 {
-        let asked = ask_deafly(&mut client, &answers);
+        let asked = ask_and_take_no_answer(&mut client, &answers);
         for _ in 0..asked {
             assert_eq!(client.answer().unwrap().body, vec![b'x'; LENGTH]);
         }
     }
     // The end of the server does not cut off what is under way, nor wait for ever. (The last request was not read yet: that
     // resets the connection, and so the client does not get all that it was sent.)
-    let asked = ask_deafly(&mut client, &answers);
+    let asked = ask_and_take_no_answer(&mut client, &answers);
     running.cancel.cancel();
     assert!((0..asked).any(|_| client.answer().is_err()));
     running.server.join().unwrap().unwrap();
 
     let running = start(Server::new().write_timeout(Duration::from_millis(50)), handler);
     let mut deaf = running.connect();
-    ask_deafly(&mut deaf, &answers);
+    ask_and_take_no_answer(&mut deaf, &answers);
     until("the server gives up", || deaf.0.get_mut().write_all(b"GET /").is_err());
     running.stop();
 }
