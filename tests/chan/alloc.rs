@@ -1,4 +1,4 @@
-//! Waiting at channels takes no memory but the stack.
+//! Waiting at a channel allocates nothing: all it needs is on the waiter's stack.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -23,12 +23,12 @@ unsafe impl GlobalAlloc for Counting {
         if COUNTED.get() {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -39,7 +39,7 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn waiting_allocates_nothing() {
     const ROUNDS: usize = 200;
-    // Two large types: the slots of a select are on the stack as well.
+    // Two large message types: their slots in a select are on the stack, too.
     let (s1, r1) = bounded::<[u64; 50]>(0);
     let (s2, r2) = bounded::<[u64; 60]>(1);
     let (s3, r3) = bounded::<u64>(4);
@@ -65,7 +65,7 @@ fn waiting_allocates_nothing() {
                 assert_eq!(r3.recv_timeout(Duration::from_secs(60)), Ok(1));
                 let oper = sel.select();
                 assert_eq!((oper.index(), oper.recv(&r3)), (0, Ok(2)));
-                // The end of a thread allocates: the record that it kept goes back to a pool.
+                // The end of a thread may allocate: its record goes back to a pool.
                 COUNTED.set(round + 1 < ROUNDS);
                 ack.send(()).unwrap();
             }
@@ -83,7 +83,7 @@ fn waiting_allocates_nothing() {
             s3.send(2).unwrap();
             acked.recv().unwrap();
             if round == ROUNDS / 2 {
-                // By now every thread has what it keeps.
+                // By now both threads have allocated the records that they keep.
                 before = ALLOCATIONS.load(Ordering::Relaxed);
             }
         }
@@ -91,7 +91,8 @@ fn waiting_allocates_nothing() {
     });
 }
 
-/// The first wait of a thread allocates what it keeps for all of them. Later a thread may or may not have to wait.
+/// Waits once. The first wait of a thread allocates the record that the thread keeps. Whether a later
+/// operation has to wait is a matter of chance.
 fn wait_once() {
     let (_sender, receiver) = bounded::<()>(1);
     assert_eq!(receiver.recv_timeout(Duration::from_millis(1)), Err(RecvTimeoutError::Timeout));

@@ -89,8 +89,8 @@ fn wait_until(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
     }
 }
 
-/// Runs the child to its end. A child that hangs is told to print its goroutines (SIGQUIT) and is killed, and the
-/// test fails.
+/// Runs the child to its end. A child that hangs is told to print its goroutines (SIGQUIT) and is killed, and
+/// the test fails.
 #[track_caller]
 pub(crate) fn run(mut command: Command) -> Printed {
     let lifetime = lifetime();
@@ -132,8 +132,9 @@ pub(crate) fn run_ok(command: Command) -> Printed {
     printed
 }
 
-/// Runs the test `test` alone, in a process of its own. Returns true in that process, which must go on with the
-/// test. Returns false in the process that started it and has waited for its success: there the test must return.
+/// Runs the test `test` alone, in a process of its own. Returns true in that process, which must go on with
+/// the test. Returns false in the process that started it and has waited for its success: there the test must
+/// return.
 #[track_caller]
 pub(crate) fn alone(test: &str) -> bool {
     alone_with(test, &[])

@@ -44,8 +44,8 @@ impl Drop for Hogs {
     }
 }
 
-/// Moves the calling goroutine to another thread: a second goroutine binds itself to the thread of the first, which
-/// can then go on only elsewhere.
+/// Moves the calling goroutine to another thread: a second goroutine binds itself to the thread of the first,
+/// which can then go on only elsewhere.
 #[track_caller]
 pub(crate) fn migrate() {
     let before = tid();

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Watchdog;
 
-/// Sets GOMAXPROCS for one test, and watches that the test ends. Other tests of the process that use this guard
-/// wait for their turn. The drop restores the former value.
+/// Sets GOMAXPROCS for one test, and watches that the test ends. Other tests of the process that use this
+/// guard wait for their turn. The drop restores the former value.
 pub(crate) struct Procs {
     before: usize,
     _watchdog: Watchdog,

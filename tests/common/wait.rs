@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take before the test fails: 100 seconds, because the machine may be busy with other
-/// work. `GORT_PATIENCE` sets another number of seconds, for example to see quickly that a test fails.
+/// How long a condition may take before the test fails: 100 seconds, because the machine may be busy with
+/// other work. `GORT_PATIENCE` sets another number of seconds, for example to see quickly that a test fails.
 pub(crate) fn patience() -> Duration {
     let seconds = std::env::var("GORT_PATIENCE").ok().and_then(|value| value.parse().ok());
     Duration::from_secs(seconds.unwrap_or(100))

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{full, patience};
 
-/// How long after [`patience`] the watchdog ends the process. A condition that does not come true has failed its
-/// own test by then, with a better message.
+/// How long after [`patience`] the watchdog ends the process. A condition that does not come true has failed
+/// its own test by then, with a better message.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Ends the process when one test hangs, and says which. The drop of the watchdog ends the watch.
@@ -50,9 +50,9 @@ impl Drop for Watchdog {
     }
 }
 
-/// Seconds after which the kernel ends a test process with SIGALRM, in a quick and in a full run. This is the limit
-/// for tests without a watchdog. It needs no thread, which some tests would notice.
-const LIFETIME: [u32; 2] = [900, 14_400];
+/// Seconds after which the kernel ends a test process with SIGALRM, in a quick and in a full run. This is the
+/// limit for tests without a watchdog. It needs no thread, which some tests would notice.
+const LIFETIME: [u32; 2] = [1_800, 14_400];
 
 extern "C" fn limit_lifetime() {
     if std::env::var_os("GORT_HOLD").is_none() {

@@ -45,7 +45,7 @@ fn a_cancelled_timeout_stays_cancelled() {
         let (ctx, cancel) = Context::background().with_timeout(20 * MS);
         cancel.cancel();
         if ctx.err() == Some(Error::DeadlineExceeded) {
-            continue; // so slow is the machine now
+            continue; // The machine is so slow that the timeout came first.
         }
         sleep(40 * MS);
         assert_eq!(ctx.err(), Some(Error::Canceled));
@@ -112,7 +112,7 @@ fn functions_run_at_the_end_once() {
     seen.sort_unstable();
     assert_eq!(seen, [0, 1, 2, 3]);
     assert!(!started.stop());
-    // At once, if it has ended.
+    // On a context that has ended, the function runs at once.
     ctx.after_func(move || s.send(4).unwrap());
     assert_eq!(r.recv(), Ok(4));
     assert!(r.recv().is_err());

@@ -1,8 +1,9 @@
-//! Contexts: the tree, their ends and values, and waits that a context limits. By behaviour from Go's context tests:
-//! TestBackground, TestWithCancel, XTestParentFinishesChild, XTestChildFinishesFirst, TestDeadline, TestTimeout,
-//! TestCanceledTimeout, TestValues, TestSimultaneousCancels, TestInterlockedCancels, TestLayersCancel,
-//! TestLayersTimeout, XTestCancelRemoves (a unit test), TestWithCancelCanceledParent,
-//! TestWithCancelSimultaneouslyCanceledParent, TestCause, TestCauseRace, TestWithoutCancel and the TestAfterFunc family.
+//! Contexts: the tree, their ends and values, and waits that a context limits. By behaviour from Go's context
+//! tests: TestBackground, TestWithCancel, XTestParentFinishesChild, XTestChildFinishesFirst, TestDeadline,
+//! TestTimeout, TestCanceledTimeout, TestValues, TestSimultaneousCancels, TestInterlockedCancels,
+//! TestLayersCancel, TestLayersTimeout, XTestCancelRemoves (a unit test), TestWithCancelCanceledParent,
+//! TestWithCancelSimultaneouslyCanceledParent, TestCause, TestCauseRace, TestWithoutCancel and the
+//! TestAfterFunc family.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -19,14 +19,14 @@ fn a_cancellation_reaches_what_is_derived_and_nothing_else() {
     cancel_root.cancel();
     assert!(is_done(&root) && is_done(&sibling));
     assert_eq!(sibling.err(), Some(Error::Canceled));
-    // Derived from one that has ended.
+    // A context that is derived from one that has ended.
     let (late, _) = root.with_timeout(LONG);
     assert_eq!(late.err(), Some(Error::Canceled));
     assert!(is_done(&late.with_cancel().0));
 }
 
 #[gort::test]
-fn whoever_waits_in_a_select_is_woken() {
+fn a_cancellation_wakes_goroutines_in_a_select() {
     let (ctx, cancel) = Context::background().with_cancel();
     let waiters: Vec<_> = (0..20)
         .map(|n| {
@@ -93,7 +93,7 @@ fn two_cancel_each_others_parent_and_child() {
     }
 }
 
-/// A goroutine's stack would not hold a recursion.
+/// A recursion over the chain would overflow a goroutine's stack.
 #[gort::test]
 fn long_chains_are_cancelled_and_dropped() {
     let (root, cancel) = Context::background().with_cancel();
@@ -116,7 +116,7 @@ fn no_goroutine_for_each_child() {
     let before = gort::runtime::num_goroutines();
     let (root, cancel) = Context::background().with_timeout(LONG);
     let children: Vec<_> = (0..1_000).map(|_| root.with_timeout(LONG / 2)).collect();
-    // Others come and go meanwhile; a goroutine each would be many more.
+    // Goroutines of other tests come and go meanwhile. A goroutine for each child would be many more.
     assert!(gort::runtime::num_goroutines() < before + 500);
     cancel.cancel();
     assert!(children.iter().all(|(child, _)| is_done(child)));

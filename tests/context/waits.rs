@@ -10,7 +10,7 @@ use gort::time::{sleep, sleep_ctx};
 
 use crate::{LONG, MS};
 
-/// Ends the context as soon as somebody waits, as far as one can know.
+/// A context that ends at about the time when the caller has begun to wait.
 fn ends_soon() -> Context {
     Context::background().with_timeout(2 * MS).0
 }
@@ -52,7 +52,7 @@ fn every_wait_with_a_context_gives_up_at_its_end() {
     let condvar = Condvar::new();
     assert!(ends_soon().limit(|| condvar.wait_for(&mut mutex.lock(), LONG).timed_out()));
     ends_soon().limit(|| select! { recv(r) -> _ => unreachable!(), default(LONG) => {} });
-    // The same on a thread.
+    // The same waits on a thread.
     std::thread::spawn(move || {
         assert_eq!(r.recv_ctx(&ends_soon()), Err(RecvCtxError::Ended(ended)));
         assert_eq!(sleep_ctx(&ends_soon(), LONG), Err(ended));
@@ -85,14 +85,14 @@ fn a_wait_with_a_context_gets_what_comes_in_time() {
     assert_eq!(*mutex.lock_ctx(&ctx).unwrap(), 1);
     assert_eq!(sleep_ctx(&ctx, MS), Ok(()));
     cancel.cancel();
-    // What need not wait is done in any case.
+    // An operation that need not wait succeeds although the context has ended.
     assert!(mutex.lock_ctx(&ctx).is_ok());
     let (s, r) = bounded(1);
     assert_eq!(s.send_ctx(&ctx, 1), Ok(()));
     assert_eq!(r.recv_ctx(&ctx), Ok(1));
 }
 
-/// In a `limit`, only waits with a timeout of the user's are limited.
+/// A context's `limit` limits only waits that have a timeout of their own.
 #[gort::test]
 fn waits_without_a_timeout_are_not_limited() {
     let (ctx, cancel) = Context::background().with_cancel();
@@ -115,7 +115,7 @@ fn waits_without_a_timeout_are_not_limited() {
     assert!(gort::chan::after(MS).recv_timeout(LONG).is_ok(), "over");
 }
 
-/// A message is received or refused; none is lost between the end of a context and a hand-over.
+/// A message is received or refused: none is lost when a context ends during a hand-over.
 #[gort::test]
 fn ends_race_with_hand_overs() {
     for n in 0..1_000 {

@@ -1,7 +1,8 @@
-//! Deadlocks are found, and what only looks like one is left alone.
+//! The runtime finds deadlocks, and leaves alone what only looks like one.
 //!
-//! Each test plays its part in a process of its own, on the main thread. The usual harness has a thread for itself, of which
-//! the detector has to think that it might end the wait: so this file has its own `main`.
+//! Each test plays its part in a process of its own, on the main thread. The usual test harness keeps a
+//! thread for itself, and the detector must assume that this thread may end the wait. So this file has its
+//! own `main`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,10 +20,10 @@ use gort::chan::{Receiver, Sender, bounded, unbounded};
 use gort::runtime::{Config, OnDeadlock};
 use gort::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore, WaitGroup};
 
-/// Longer than the detector needs for its first two looks.
+/// Longer than the detector takes for its first two checks.
 const WHILE: Duration = Duration::from_millis(300);
 
-/// The test itself in a process of its own, where it plays the deadlock: returns what it said.
+/// Runs the test in a process of its own, where it plays the deadlock. Returns what that process printed.
 #[track_caller]
 fn must_be_found(test: &str, reasons: &[&str], play: fn()) -> Option<Printed> {
     if is_child("stuck") {
@@ -40,7 +41,7 @@ fn must_be_found(test: &str, reasons: &[&str], play: fn()) -> Option<Printed> {
     Some(printed)
 }
 
-/// The test itself in a process of its own, which must end well.
+/// Runs the test in a process of its own, which must succeed.
 #[track_caller]
 fn must_be_left_alone(test: &str, play: fn()) {
     if is_child("alive") {
@@ -229,7 +230,7 @@ fn a_deadlock_after_a_busy_time_and_a_thread_that_has_ended() {
                     sender.send(0).unwrap();
                 });
             }
-            // It ends after the goroutines sleep: nobody tells the runtime.
+            // This thread ends after the goroutines have gone to sleep, and nothing tells the runtime.
             std::thread::spawn(|| std::thread::sleep(Duration::from_millis(60)));
             while receiver.recv().is_ok() {}
         });
@@ -375,7 +376,7 @@ fn near_one_that_waits_for_input() {
     must_be_left_alone("near_one_that_waits_for_input", || {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let theirs = std::os::fd::OwnedFd::from(theirs);
-        // Longer than the first look of a program with sockets.
+        // Longer than the time until the first check of a program that has sockets.
         let mut shell = Command::new("sh").args(["-c", "sleep 1.5; echo"]).stdout(theirs).spawn().unwrap();
         gort::run(|| {
             let mut ours = gort::net::UnixStream::from(ours);
@@ -397,7 +398,7 @@ fn a_socket_that_nobody_waits_for_does_not_hide_a_deadlock() {
     });
 }
 
-/// The answer comes from another process, later than the first looks.
+/// The answer comes from another process, after the detector's first checks.
 #[cfg(feature = "hyper")]
 fn near_main_that_waits_for_a_future() {
     use std::pin::Pin;
@@ -453,7 +454,8 @@ fn near_a_signal_handler() {
     must_be_left_alone("near_a_signal_handler", || {
         let (sender, receiver) = bounded(1);
         FROM_HANDLER.set(sender).unwrap();
-        // SAFETY: everybody sleeps when the signal comes, so what the handler does cannot get into anybody's way.
+        // SAFETY: all threads sleep when the signal comes, so the handler interrupts no code that it needs
+        // itself.
         unsafe { libc::signal(libc::SIGUSR1, on_user_signal as *const () as usize) };
         let kill = format!("sleep 0.3; kill -USR1 {}", std::process::id());
         let mut shell = Command::new("sh").args(["-c", &kill]).spawn().unwrap();
@@ -576,7 +578,7 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
         });
     }
     let mut command = child("sigquit_prints_all_goroutines_and_exits_with_2", "quit");
-    // A shell's background jobs ignore it, and so would the child.
+    // The background jobs of a shell ignore SIGQUIT, and the child would inherit that.
     // SAFETY: only a system call.
     unsafe {
         command.pre_exec(|| {
@@ -616,7 +618,8 @@ macro_rules! tests {
     ($($name:ident)*) => { [$((stringify!($name), $name as fn())),*] };
 }
 
-/// As the usual harness, as far as it is needed here: names are filters, `--list` and `--exact` work.
+/// Does what the usual harness does, as far as it is needed here: names are filters, `--list` and `--exact`
+/// work.
 fn main() -> std::process::ExitCode {
     #[rustfmt::skip]
     let tests = tests![

@@ -1,4 +1,4 @@
-//! `runtime::dump`: every goroutine in every state, while they run on.
+//! `runtime::dump` shows every goroutine in every state, while they run on.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -70,7 +70,7 @@ fn the_caller_comes_first_and_is_running() {
 }
 
 #[test]
-fn who_holds_a_lock_is_named() {
+fn the_holder_of_a_lock_is_named() {
     let mutex = Arc::new(gort::sync::Mutex::new(()));
     let lock = Arc::new(gort::sync::RwLock::new(()));
     let release = Arc::new(AtomicBool::new(false));
@@ -215,7 +215,7 @@ fn a_bound_goroutine_is_marked() {
 fn an_unmarked_system_call_is_not_broken() {
     let start = Instant::now();
     let sleeper = named("sleeper", move || {
-        // Busy at first, so that it is asked while it enters the call.
+        // Computes at first, so that the dump asks for its stack while it enters the call.
         while start.elapsed() < Duration::from_millis(5) {}
         // A poll without descriptors fails with EINTR when a handler runs.
         // SAFETY: no descriptors are passed.
@@ -231,10 +231,11 @@ fn an_unmarked_system_call_is_not_broken() {
     assert!(seen > 0);
 }
 
-/// Goroutines come, go, wait, hog and block while others dump all the time: nobody hangs, everybody's work is done.
+/// Goroutines come, go, wait, compute and block while others dump all the time: none hangs, and all work is
+/// done.
 #[test]
 fn dumps_do_not_disturb() {
-    // The names of other tests' goroutines would be seen.
+    // Alone, because the goroutines of other tests have other names.
     if !common::alone("dumps_do_not_disturb") {
         return;
     }
@@ -280,7 +281,7 @@ fn dumps_do_not_disturb() {
     let outside = std::thread::spawn(move || {
         let mut dumps = 0;
         while !stop.load(Ordering::Relaxed) {
-            // A name is the one that was given or none, whenever the goroutine ended.
+            // A dump shows the name that was given or none, whenever the goroutine ended.
             assert!(dump().goroutines().iter().all(|g| matches!(g.name(), None | Some("short-lived"))));
             dumps += 1;
         }

@@ -1,6 +1,7 @@
-//! `runtime::leaked`: what waits for ever is found, and nothing else is listed.
+//! `runtime::leaked` lists the goroutines that will wait for ever, and no others.
 //!
-//! Those that must be found are made by goroutines that have ended, so that no stack has copies of what they forgot.
+//! Goroutines that have ended make the leaks that must be found, so that no stack has copies of the handles
+//! that they forgot.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -24,8 +25,9 @@ fn until_waiting(name: &str, state: &str, count: usize) {
     });
 }
 
-/// Leaks of this kind are made until all those of one time are listed: each with its state, and how many. A copy of a handle that
-/// was left somewhere hides a leak for good, so not every one is found.
+/// Makes leaks of one kind until all leaks of one round are listed: `expected` says how many goroutines are
+/// in which state. Not every round succeeds, because a stale copy of a handle anywhere in memory hides a leak
+/// for good.
 fn must_be_found(make: fn(&'static str), expected: &[(&str, usize)]) {
     for round in 0..100 {
         static MADE: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +55,7 @@ fn listed(name: &str) -> bool {
 }
 
 #[test]
-fn two_that_wait_for_each_other() {
+fn goroutines_that_wait_for_each_other_are_listed() {
     must_be_found(
         |name| {
             let (ask, questions) = bounded::<u32>(0);
@@ -66,7 +68,7 @@ fn two_that_wait_for_each_other() {
 }
 
 #[test]
-fn a_receiver_whose_sender_is_forgotten() {
+fn a_receiver_whose_sender_is_forgotten_is_listed() {
     must_be_found(
         |name| {
             let (sender, receiver) = bounded::<u32>(1);
@@ -78,7 +80,7 @@ fn a_receiver_whose_sender_is_forgotten() {
 }
 
 #[test]
-fn a_sender_whose_receiver_is_forgotten() {
+fn a_sender_whose_receiver_is_forgotten_is_listed() {
     must_be_found(
         |name| {
             let (sender, receiver) = bounded::<u32>(1);
@@ -90,7 +92,7 @@ fn a_sender_whose_receiver_is_forgotten() {
 }
 
 #[test]
-fn a_select_of_forgotten_channels() {
+fn a_select_of_forgotten_channels_is_listed() {
     must_be_found(
         |name| {
             let ((s1, r1), (s2, r2)) = (bounded::<u32>(0), unbounded::<u32>());
@@ -108,12 +110,12 @@ fn a_select_of_forgotten_channels() {
 }
 
 #[test]
-fn what_never_comes() {
+fn a_receiver_of_never_is_listed() {
     must_be_found(|name| drop(named(name, || chan::never::<u32>().recv().is_ok())), &[("chan receive", 1)]);
 }
 
 #[test]
-fn a_wait_group_whose_other_clones_are_gone() {
+fn a_waiter_for_a_wait_group_without_other_clones_is_listed() {
     must_be_found(
         |name| {
             let group = WaitGroup::new();
@@ -125,7 +127,7 @@ fn a_wait_group_whose_other_clones_are_gone() {
 }
 
 #[test]
-fn who_joins_a_leaked_one_is_leaked() {
+fn a_goroutine_that_joins_a_leaked_one_is_listed() {
     must_be_found(
         |name| {
             let (sender, receiver) = bounded::<u32>(1);
@@ -139,7 +141,7 @@ fn who_joins_a_leaked_one_is_leaked() {
 }
 
 #[test]
-fn two_that_hold_what_the_other_wants() {
+fn goroutines_that_want_each_others_lock_are_listed() {
     must_be_found(
         |name| {
             let locks = Arc::new((Mutex::new(()), RwLock::new(())));
@@ -163,7 +165,7 @@ fn two_that_hold_what_the_other_wants() {
 }
 
 #[test]
-fn who_locks_twice() {
+fn a_goroutine_that_locks_twice_is_listed() {
     must_be_found(
         |name| {
             named(name, || {
@@ -177,7 +179,7 @@ fn who_locks_twice() {
 }
 
 #[test]
-fn who_waits_for_a_lock_of_a_leaked_one() {
+fn a_waiter_for_the_lock_of_a_leaked_goroutine_is_listed() {
     must_be_found(
         |name| {
             let (sender, receiver) = bounded::<u32>(1);
@@ -205,8 +207,8 @@ fn who_waits_for_a_lock_of_a_leaked_one() {
 }
 
 #[test]
-fn who_wants_to_write_what_a_leaked_one_reads() {
-    // As a static: the address of the lock is nowhere but in code.
+fn a_writer_behind_a_leaked_reader_is_listed() {
+    // In statics, so that the address of the lock is nowhere but in code.
     static LOCKS: [RwLock<()>; 100] = [const { RwLock::new(()) }; 100];
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     must_be_found(
@@ -219,7 +221,7 @@ fn who_wants_to_write_what_a_leaked_one_reads() {
                 receiver.recv().is_ok()
             });
             until("it is held", || lock.is_locked());
-            // One that can be taken back does not help the others.
+            // A read that has ended does not end the leaked one.
             drop(lock.read());
             for _ in 0..2 {
                 named(name, || drop(lock.write()));
@@ -230,7 +232,7 @@ fn who_wants_to_write_what_a_leaked_one_reads() {
 }
 
 #[test]
-fn who_reads_twice_with_a_writer_between() {
+fn a_goroutine_that_reads_twice_with_a_writer_between_is_listed() {
     must_be_found(
         |name| {
             let lock = Arc::new(RwLock::new(()));
@@ -239,7 +241,7 @@ fn who_reads_twice_with_a_writer_between() {
                 move || {
                     let first = lock.read();
                     until_waiting(name, "sync.RWMutex.Lock", 1);
-                    // Readers go in until the writer has waited for a while.
+                    // Readers get in until the writer has waited for a while.
                     until("readers have to wait", || lock.try_read().is_none());
                     drop((lock.read(), first));
                 }
@@ -252,7 +254,7 @@ fn who_reads_twice_with_a_writer_between() {
 }
 
 #[test]
-fn readers_that_all_want_to_write() {
+fn readers_that_all_want_to_write_are_listed() {
     must_be_found(
         |name| {
             let lock = Arc::new(RwLock::new(()));
@@ -276,13 +278,13 @@ fn readers_that_all_want_to_write() {
 }
 
 #[test]
-fn who_waits_for_a_reader_that_goes_on_is_not_listed() {
+fn a_waiter_for_a_reader_that_goes_on_is_not_listed() {
     static LOCK: RwLock<()> = RwLock::new(());
     static OF_THREAD: RwLock<()> = RwLock::new(());
     static IMPATIENT: RwLock<()> = RwLock::new(());
     gort::run(|| {
         let (stop, stopped) = bounded::<()>(0);
-        // Both have read before, and one of them does again.
+        // This goroutine has read all three locks before. The readers below still do.
         let leaked_one = || {
             drop((LOCK.read(), OF_THREAD.read(), IMPATIENT.read()));
             chan::never::<()>().recv().is_ok()
@@ -302,7 +304,7 @@ fn who_waits_for_a_reader_that_goes_on_is_not_listed() {
         let impatient_reader = gort::spawn(reads(&IMPATIENT));
         until("they are held", || LOCK.is_locked() && OF_THREAD.is_locked() && IMPATIENT.is_locked());
         let writers = [&LOCK, &OF_THREAD].map(|lock| named("locks", || drop(lock.write())));
-        // With a timeout: who reads behind it has to wait for that only.
+        // It waits with a timeout, so a reader behind it waits no longer than that.
         let impatient = named("impatient", || IMPATIENT.try_write_for(Duration::from_secs(3600)).is_some());
         until_waiting("locks", "sync.RWMutex.Lock", 2);
         until_waiting("impatient", "sync.RWMutex.Lock", 1);
@@ -327,14 +329,15 @@ fn who_waits_for_a_reader_that_goes_on_is_not_listed() {
 }
 
 #[test]
-fn reachable_ones_are_not_listed() {
+fn reachable_goroutines_are_not_listed() {
     static HELD: Mutex<bool> = Mutex::new(true);
     static OTHER: RwLock<bool> = RwLock::new(true);
     static OF_THREAD: Mutex<bool> = Mutex::new(true);
     static KEPT: std::sync::Mutex<Vec<chan::Sender<u32>>> = std::sync::Mutex::new(Vec::new());
     gort::run(|| {
-        // By a static, by this stack, by the stack of a goroutine that sleeps, of one that computes, of a thread, by
-        // a closure on the heap, by a message in a channel, by one that can be reached itself.
+        // The goroutines below can be reached through: a static; this stack; the stack of a goroutine that
+        // sleeps, of one that computes, and of a thread; a closure on the heap; a message in a channel; a
+        // goroutine that can itself be reached.
         let mut ends: Vec<gort::JoinHandle<bool>> = Vec::new();
         let mut receive =
             |receiver: chan::Receiver<u32>| ends.push(named("alive", move || receiver.recv().is_ok()));

@@ -1,4 +1,4 @@
-//! `GODEBUG=schedtrace=…` prints Go's lines.
+//! `GODEBUG=schedtrace=…` prints the lines that Go prints.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -74,7 +74,7 @@ fn the_detailed_form_has_every_p_m_and_g() {
         return busy_program();
     }
     let mut command = child("the_detailed_form_has_every_p_m_and_g", "busy");
-    // gort's own variable wins, key by key.
+    // A key in gort's own variable overrides the same key in Go's.
     command.env("GODEBUG", "schedtrace=100000,scheddetail=1").env("GORT_DEBUG", "schedtrace=100");
     let printed = run_ok(command);
     let with = |start: &str| -> Vec<&str> {

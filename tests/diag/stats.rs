@@ -76,7 +76,8 @@ fn runnable_goroutines_are_in_the_queues() {
                 gort::spawn(move || until("it may end", || stop.load(Ordering::Relaxed)))
             })
             .collect();
-        // With one P, all others are runnable while this goroutine runs. A preemption may come between the counts.
+        // With one P, all others are runnable while this goroutine runs. A preemption between the counts
+        // makes them differ, so try again.
         until("exactly the yielding goroutines are runnable, and all of them are queued", || {
             let now = stats();
             let queued = now.local_queues.iter().sum::<usize>() + now.global_queue + now.hog_queue;
@@ -130,7 +131,7 @@ fn slices_and_latencies_are_sampled() {
             })
         })
         .collect();
-    // Each of them runs 20 µs at a time, and waits for 19 others.
+    // Each goroutine runs for 20 µs at a time and waits for 19 others.
     until("slices and latencies were sampled", || {
         let now = stats();
         at_least(&now.slices, 16) - at_least(&before.slices, 16) >= 8

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The command by which a user runs an example.
+/// The command with which a user runs an example.
 fn cargo_run(example: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["run", "--quiet", "--example", example]);
@@ -90,7 +90,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it on a port of the system's choice, which it tells in its first line.
+    /// Starts the server on a port that the system chooses. The server prints it in its first line.
     fn start(mut command: Command) -> Server {
         command.args(["--", "127.0.0.1:0"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -106,7 +106,7 @@ impl Server {
         TcpStream::connect(&self.address).unwrap()
     }
 
-    /// Ends its input; gives what it says until its own end, which must be a good one.
+    /// Ends the server's input. Returns what the server prints until it ends, which it must do successfully.
     fn stop(mut self) -> String {
         drop(self.input.take());
         let mut rest = String::new();
@@ -126,7 +126,7 @@ fn echo_server() {
     polite.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "hello");
 
-    // This one never says that it is done. It must not keep the server from ending.
+    // This client never closes its side. It must not keep the server from ending.
     let mut idle = server.connect();
     idle.write_all(b"a").unwrap();
     idle.read_exact(&mut [0]).unwrap();
@@ -134,7 +134,7 @@ fn echo_server() {
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
 }
 
-/// Sends a request and reads the whole answer of a connection that ends after it.
+/// Sends a request on a connection of its own and reads the whole answer.
 #[cfg(feature = "http")]
 fn get(server: &Server, path: &str) -> String {
     let mut stream = server.connect();

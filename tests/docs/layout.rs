@@ -1,5 +1,5 @@
-//! Every file under `tests/` belongs to a test binary. Cargo runs only the binaries that Cargo.toml names, so without
-//! this check nobody would notice a new test file that never runs.
+//! Every file under `tests/` belongs to a test binary. Cargo runs only the binaries that Cargo.toml names, so
+//! without this check nobody would notice a new test file that never runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,30 @@ fn every_test_file_belongs_to_a_binary() {
         .filter(|file| !binaries.contains(file) && !is_module(file, &binaries))
         .collect();
     assert!(forgotten.is_empty(), "neither in Cargo.toml nor a module of a binary: {forgotten:?}");
+}
+
+/// The words of `text` that look like names of tests: more than three parts, joined by underscores.
+fn names_of_tests(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| word.matches('_').count() > 3 && !word.ends_with('_')).collect()
+}
+
+#[test]
+fn the_readme_names_every_binary_and_only_tests_that_exist() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let readme = fs::read_to_string(root().join("tests/README.md")).unwrap();
+    let tests = manifest.split("[[test]]\nname = \"").skip(1).filter_map(|rest| rest.split('"').next());
+    let missing: Vec<_> = tests.filter(|name| !readme.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "tests/README.md does not name {missing:?}");
+
+    let mut files = Vec::new();
+    rust_files(Path::new("tests"), &mut files);
+    let sources: String = files.iter().map(|file| fs::read_to_string(root().join(file)).unwrap()).collect();
+    let named = names_of_tests(&readme);
+    assert!(named.len() > 20, "only {} names were found: does this test still see them?", named.len());
+    let unknown: Vec<_> =
+        named.into_iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+    assert!(unknown.is_empty(), "tests/README.md names tests that do not exist: {unknown:?}");
 }
 
 #[test]

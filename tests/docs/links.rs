@@ -9,7 +9,7 @@ fn documents(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What is built, and what git keeps, is not part of the tree.
+        // Build output and git's files are not part of the tree.
         if path.is_dir() && !name.starts_with('.') && !["target", "out"].contains(&name.as_str()) {
             documents(&path, found);
         } else if name.ends_with(".md") {
@@ -18,7 +18,7 @@ fn documents(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text without what stands in code blocks and code spans.
+/// The text without code blocks and code spans.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     let mut in_block = false;
@@ -42,7 +42,7 @@ fn links(text: &str) -> Vec<String> {
     inline.chain(defined.map(|(_, target)| target.trim())).map(String::from).collect()
 }
 
-/// The anchors of the headings, as they are made of them by those who render Markdown.
+/// The anchors that renderers of Markdown make of the headings.
 fn anchors(text: &str) -> HashSet<String> {
     let mut in_block = false;
     let headings = text.lines().filter(|line| {

@@ -1,5 +1,5 @@
-//! `#[gort::main]` and `#[gort::test]` as users meet them: what compiles and runs, and what the compiler says
-//! about what does not. `TRYBUILD=overwrite cargo test --test macros` records the messages anew.
+//! `#[gort::main]` and `#[gort::test]` as users meet them: programs that compile and run, and the compiler's
+//! messages about programs that do not. `TRYBUILD=overwrite cargo test --test macros` records new messages.
 
 use std::error::Error;
 use std::process::ExitCode;

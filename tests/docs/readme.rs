@@ -1,7 +1,7 @@
-//! The README's figures are those of docs/compare.md, which is a whole run of `compare/run`.
+//! The README's figures are those of docs/compare.md, which is the report of one run of `compare/run`.
 //!
-//! `compare/publish` makes the last run the published one: it runs this test with `UPDATE_README` set to the run's file,
-//! which writes what is otherwise compared, and copies the file.
+//! `compare/publish` publishes the last run: it runs this test with `UPDATE_README` set to the run's file,
+//! which writes the figures instead of comparing them, and copies the file to docs/compare.md.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 const BEGIN: &str = "<!-- figures: written by compare/publish -->\n";
 const END: &str = "<!-- end of figures -->\n";
 
-/// The figures that the README shows, and what they mean to somebody who has not read compare/README.md.
+/// The figures that the README shows, and what each means to a reader who has not read compare/README.md.
 const FIGURES: [(&str, &str); 16] = [
     ("spawn_join", "start one and join it"),
     ("yield-all", "switch to the next one"),
@@ -32,7 +32,7 @@ const FIGURES: [(&str, &str); 16] = [
 const PEERS: [(&str, &str); 5] =
     [("gort", "gort"), ("go", "Go"), ("tokio", "Tokio"), ("may", "may"), ("std", "threads")];
 
-/// One line of a table in docs/compare.md.
+/// One row of a table in docs/compare.md.
 struct Row<'a> {
     figure: &'a str,
     peer: &'a str,
@@ -40,7 +40,7 @@ struct Row<'a> {
     median: &'a str,
 }
 
-/// The lines of all tables. A figure's name stands only in its first line.
+/// The rows of all tables. Only the first row of a figure names it.
 fn rows(document: &str) -> Vec<Row<'_>> {
     let mut rows = Vec::new();
     let mut current = "";
@@ -64,7 +64,7 @@ fn fact<'a>(document: &'a str, name: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("docs/compare.md does not tell its {name}"))
 }
 
-/// What stands between the marks in the README.
+/// The text between the marks in the README.
 fn render(document: Option<&str>) -> String {
     let Some(document) = document else {
         return "`compare/run` measures gort beside Go, Tokio, may and threads on your machine, in one interleaved run: see\n\
@@ -121,7 +121,7 @@ fn figures_are_those_of_the_published_run() {
     assert_eq!(shown, figures, "the README's figures are not those of docs/compare.md: run compare/publish");
 }
 
-/// A document as the driver writes it, with a median for each figure and peer that tells where it came from.
+/// A document as the driver writes it. Each median says of which figure and peer it is.
 fn made_up(peers: &[&str]) -> String {
     let mut document = String::from(
         "# gort compared\n\n- date: today\n- commit: abc\n- CPU: fast\n- cores: 2\n- kernel: 6.18\n- versions: all\n\n\

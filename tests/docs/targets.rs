@@ -1,9 +1,9 @@
-//! On targets that gort does not support, building it fails with one message that says what it needs.
+//! On a target that gort does not support, the build fails with one message that says what gort needs.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the build script tells cargo when it builds for a target.
+/// What the build script prints for a target.
 fn build_script(name: &str, [system, processor, library]: [&str; 3]) -> String {
     let own = format!("build-script-for-{name}-{}", std::process::id());
     let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);

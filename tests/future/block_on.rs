@@ -12,7 +12,7 @@ use gort::future::{block_on, spawn};
 use crate::common::{Watchdog, amount};
 use crate::{both, foreign_block_on, poll_once};
 
-/// Is ready at its second poll, and wakes at once.
+/// Pending at its first poll, which wakes it at once; ready at the second.
 fn yield_once() -> impl Future<Output = ()> {
     let mut polled = false;
     poll_fn(move |context| {
@@ -68,7 +68,7 @@ fn wakers_may_be_called_by_anybody_at_any_time() {
     let waker: Arc<Mutex<Option<Waker>>> = Arc::default();
     let (seen, stop) = (waker.clone(), Arc::new(AtomicUsize::new(0)));
     let stopped = stop.clone();
-    // Also long after the future, and the goroutine, has ended.
+    // The waker is also called long after the future, and its goroutine, have ended.
     let caller = std::thread::spawn(move || {
         while stopped.load(Ordering::Relaxed) == 0 {
             if let Some(waker) = seen.lock().unwrap().clone() {
@@ -96,7 +96,7 @@ fn wakers_may_be_called_by_anybody_at_any_time() {
 }
 
 #[test]
-fn a_panic_in_a_future_goes_to_who_waits() {
+fn a_panic_in_a_future_reaches_join() {
     let handle = spawn(async {
         if true {
             panic!("in a future")
@@ -128,7 +128,7 @@ fn handles_are_futures() {
     assert_eq!(block_on(add()), 4953);
     assert_eq!(gort::run(|| block_on(add())), 4953);
     assert_eq!(foreign_block_on(add()), 4953);
-    // Polled, and then joined instead; or dropped.
+    // Handles that were polled, and then joined or dropped instead.
     let (s, r) = bounded::<()>(0);
     let other = r.clone();
     let mut handle = gort::spawn(move || r.recv());
@@ -140,7 +140,7 @@ fn handles_are_futures() {
     drop(dropped);
     drop(s);
     assert_eq!(handle.join().unwrap(), Err(RecvError));
-    // Once more than it can be: an error of the caller, and of nobody else.
+    // To join a handle that has given its result is the caller's error, and harms nothing else.
     let mut handle = gort::spawn(|| 5);
     assert_eq!(block_on(&mut handle).unwrap(), 5);
     let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| handle.join()));

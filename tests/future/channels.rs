@@ -11,7 +11,7 @@ use gort::future::{block_on, spawn};
 use crate::common::{Watchdog, amount};
 use crate::{both, foreign_block_on, poll_once};
 
-/// All the messages arrive, once, whoever sends and receives.
+/// Asynchronous and blocking senders and receivers share a channel. Every message arrives once.
 fn exchange(cap: Option<usize>, run: fn(Pin<Box<dyn Future<Output = usize> + Send>>) -> usize) {
     let _watchdog = Watchdog::start();
     let (rounds, each) = (amount(300, 20_000), 3);
@@ -106,7 +106,7 @@ fn a_dropped_receive_loses_nothing() {
         let received = gort::spawn(move || {
             let mut next = 0;
             while next < rounds {
-                // Gives up after a poll or two, at whatever moment.
+                // Gives up after one or two polls, at an arbitrary moment.
                 let mut future = pin!(r.recv_async());
                 let mut polls = 0;
                 let got = block_on(poll_fn(|context| match future.as_mut().poll(context) {

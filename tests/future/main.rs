@@ -30,7 +30,7 @@ fn foreign_block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Two futures at once, polled with the same waker.
+/// Polls two futures with the same waker until both are ready.
 async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut left, mut right) = (None, None);

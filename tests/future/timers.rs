@@ -1,4 +1,4 @@
-//! Futures that wait for a time, alone or beside others; and Tokio's.
+//! Futures that wait for a time, and futures of Tokio.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -36,7 +36,7 @@ fn sleeps_are_not_early_and_can_be_dropped() {
 }
 
 #[test]
-fn channels_of_time() {
+fn timers_and_tickers_are_futures() {
     let _watchdog = Watchdog::start();
     let times = || async {
         let start = Instant::now();

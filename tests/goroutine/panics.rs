@@ -1,4 +1,4 @@
-//! Panics end one goroutine and nothing else.
+//! A panic ends one goroutine and nothing else.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -73,7 +73,7 @@ fn a_detached_panic_is_reported_with_id_name_and_spawn_site() {
 fn a_hook_of_the_program_can_ask_which_goroutine_it_was() {
     const NAME: &str = "a_hook_of_the_program_can_ask_which_goroutine_it_was";
     if common::is_child("main") {
-        assert_eq!(gort::run(|| 1), 1); // the runtime has started, and set its own
+        assert_eq!(gort::run(|| 1), 1); // The runtime has installed its own hook.
         std::panic::set_hook(Box::new(|_| println!("seen={}", gort::current().name().unwrap())));
         let handle = gort::Builder::new().name("asks".into()).spawn(|| panic!()).unwrap();
         assert!(handle.join().is_err());
@@ -154,7 +154,7 @@ fn many_panics_among_others_stay_alone() {
     assert_eq!(sum, (0..2 * n).step_by(2).sum());
 }
 
-/// Blocks in its drop in every way there is, and moves to another thread while it does.
+/// Blocks in its drop in every possible way, and moves to another thread meanwhile.
 struct Blocks(Arc<AtomicUsize>);
 
 impl Drop for Blocks {
@@ -162,7 +162,7 @@ impl Drop for Blocks {
         assert!(panicking());
         migrate();
         assert!(panicking());
-        // A second panic inside, caught, must leave the first alone.
+        // A second panic, which is caught inside, must leave the first alone.
         let inner = gort::spawn(|| {
             assert!(!panicking());
             let caught = catch_unwind(|| resume_unwind(Box::new("caught")));
@@ -262,7 +262,7 @@ fn a_panic_with_backtrace_shows_the_goroutines_frames() {
     assert!(printed.stderr.contains("tests/goroutine/panics.rs"), "{}", printed.stderr);
 }
 
-/// Nobody reads what a panic prints: that is no reason to end the process.
+/// A standard error stream that nothing reads is no reason to end the process.
 #[test]
 fn a_panic_without_a_standard_error_stream_is_a_panic() {
     use std::process::Stdio;

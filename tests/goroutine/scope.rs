@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use common::{Watchdog, amount, panic_message, until};
 
-/// The same from a goroutine and from a thread outside.
+/// Runs `f` on a thread and in a goroutine.
 fn everywhere(f: impl Fn() + Sync) {
     let _watchdog = Watchdog::start();
     f();

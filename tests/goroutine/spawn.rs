@@ -1,5 +1,5 @@
-//! Starting goroutines and waiting for them: from everywhere, with everything. Scopes are in `scope.rs`, panics
-//! in `panics.rs`.
+//! Starting goroutines and waiting for them: from goroutines and from threads, with all kinds of closures and
+//! results. Scopes are in `scope.rs`, panics in `panics.rs`.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -103,7 +103,7 @@ fn remaining_goroutines_do_not_hold_the_process() {
                 let _ = forever.join();
             };
             let up = started.clone();
-            // Blocks its thread: it needs one.
+            // The next goroutine blocks its thread for ever: let there be Ps for the others.
             gort::runtime::set_max_procs(8);
             go! {
                 up.fetch_add(1, Ordering::Relaxed);
@@ -267,7 +267,7 @@ fn captures_and_results_may_be_huge() {
     fn sum<const N: usize>(numbers: &[u8; N]) -> usize {
         numbers.iter().map(|&n| usize::from(n)).sum()
     }
-    // Larger than all the stack, were it copied a few times.
+    // A few copies of this would be larger than a goroutine's whole stack.
     let huge = [7u8; 100 << 10];
     assert_eq!(gort::spawn(move || sum(&huge)).join().unwrap(), 7 * huge.len());
     let from_goroutine = gort::run(|| {
@@ -336,7 +336,7 @@ fn results_and_captures_are_dropped_exactly_once() {
     let mut expected = 0;
     let mut now = |what: &str, more: usize| {
         expected += more;
-        // A detached goroutine's result may be dropped by the goroutine itself, a bit later.
+        // A detached goroutine may drop its result itself, a bit later.
         until(what, || drops.load(Ordering::Relaxed) >= expected);
         assert_eq!(drops.load(Ordering::Relaxed), expected, "{what}");
     };
@@ -414,7 +414,7 @@ fn goroutines_can_be_spawned_by_thread_local_destructors() {
     impl Drop for Spawns {
         fn drop(&mut self) {
             let sender = self.0.take().unwrap();
-            // Both ways to wait, in both kinds of thread.
+            // Both ways to wait, on both kinds of thread.
             let joined = gort::spawn(|| gort::current().id()).join().unwrap();
             sender.send(joined).unwrap();
             sender.send(gort::run(|| gort::current().id())).unwrap();

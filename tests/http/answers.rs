@@ -21,7 +21,7 @@ fn many_requests_on_one_connection() {
         assert_eq!((answer.status, answer.body), (200, format!("GET /{n}").into_bytes()));
         assert!(answer.head.contains("date: "), "{}", answer.head);
     }
-    // Several at once.
+    // Two requests in one piece.
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert_eq!(client.answer().unwrap().body, b"GET /a");
     assert_eq!(client.answer().unwrap().body, b"GET /b");
@@ -31,7 +31,8 @@ fn many_requests_on_one_connection() {
     running.stop();
 }
 
-/// A plain request is answered without hyper, and two that come at once are not: nobody sees a difference.
+/// The server answers a plain request without hyper, and two requests in one piece with hyper. Clients see no
+/// difference.
 #[test]
 fn answers_are_the_same_with_and_without_hyper() {
     let running = start(Server::new(), |request: Request| {
@@ -67,7 +68,7 @@ fn answers_are_the_same_with_and_without_hyper() {
             }
         }
     }
-    // What has no body.
+    // Answers without a body.
     let mut client = running.connect();
     for status in [204, 304] {
         for repeated in [1, 2] {
@@ -81,10 +82,12 @@ fn answers_are_the_same_with_and_without_hyper() {
     running.stop();
 }
 
-/// A server that gives no answer for this long waits for its client. Longer than a busy machine takes for an answer.
+/// If the server gives no answer for this long, it waits for its client. Longer than a busy machine takes for
+/// an answer.
 const STALLED: Duration = Duration::from_millis(300);
 
-/// Sends requests, one after the other, and reads no answer, until the server stalls. Returns how many it sent.
+/// Sends requests, one after the other, and reads no answer, until the server stalls. Returns how many it
+/// sent.
 fn ask_and_take_no_answer(client: &mut Client, answers: &AtomicUsize) -> usize {
     for asked in 1.. {
         let before = answers.load(Ordering::SeqCst);
@@ -119,8 +122,8 @@ fn plain_answers_wait_for_their_client() {
             assert_eq!(client.answer().unwrap().body, vec![b'x'; LENGTH]);
         }
     }
-    // The end of the server does not cut off what is under way, nor wait for ever. (The last request was not read yet: that
-    // resets the connection, and so the client does not get all that it was sent.)
+    // The end of the server neither cuts off an answer under way nor waits for ever. The server has not read
+    // the last request, so the kernel resets the connection, and the client does not get all the answers.
     let asked = ask_and_take_no_answer(&mut client, &answers);
     running.cancel.cancel();
     assert!((0..asked).any(|_| client.answer().is_err()));

@@ -7,7 +7,7 @@ use gort::http::Server;
 use crate::server::{echo, start};
 
 #[test]
-fn bodies_of_all_kinds() {
+fn bodies_of_all_kinds_arrive_whole() {
     let running = start(Server::new(), echo);
     let mut client = running.connect();
     for length in [0usize, 1, 1000, 65_536, 65_537, 3_000_000] {
@@ -35,7 +35,7 @@ fn bodies_of_all_kinds() {
     running.stop();
 }
 
-/// What a handler makes of a request that is still coming is sent as it comes.
+/// The server sends an answer while the request that it is made of still comes.
 #[test]
 fn an_answer_is_sent_while_the_request_still_comes() {
     let running = start(Server::new(), echo);

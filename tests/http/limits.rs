@@ -11,7 +11,7 @@ use crate::common::until;
 use crate::server::{echo, start};
 
 #[test]
-fn limits_of_size() {
+fn heads_and_bodies_beyond_their_limits_are_refused() {
     let running = start(Server::new().max_head(10_000).max_body(100_000), echo);
     let mut client = running.connect();
     client.send(format!("GET / HTTP/1.1\r\nhost: x\r\nlong: {}\r\n\r\n", "x".repeat(20_000)));
@@ -32,7 +32,7 @@ fn limits_of_size() {
     running.stop();
 }
 
-/// Never ends by itself.
+/// A body without an end.
 struct Endless;
 
 static ENDED: AtomicUsize = AtomicUsize::new(0);
@@ -56,7 +56,7 @@ fn slow_clients_are_closed_and_others_are_not() {
     let server = Server::new().head_timeout(short).body_timeout(short).write_timeout(short);
     let running = start(server, |request: Request| match request.uri().path() {
         "/slow" => {
-            std::thread::sleep(Duration::from_millis(500)); // the server may take its time
+            std::thread::sleep(Duration::from_millis(500)); // The server may take its time.
             Response::new("slow".into())
         }
         "/pieces" => Response::new(Body::from_writer(|out| {
@@ -70,7 +70,7 @@ fn slow_clients_are_closed_and_others_are_not() {
         "/endless" => Response::new(Body::from_reader(Endless)),
         _ => Response::new(request.into_body()),
     });
-    // One that says nothing, and one that says it byte by byte.
+    // A client that says nothing, and one that sends a byte at a time.
     let mut silent = running.connect();
     let mut dribbling = running.connect();
     for byte in b"GET / HTTP/1.1\r\nhost: x\r\n".iter().cycle() {
@@ -83,11 +83,11 @@ fn slow_clients_are_closed_and_others_are_not() {
     let mut body = running.connect();
     body.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf");
     assert_eq!(body.answer().unwrap().status, 408);
-    // Two that wait for the server.
+    // A client that waits for the server.
     let mut waiting = running.connect();
     assert_eq!(waiting.get("/slow").body, b"slow");
     assert_eq!(waiting.get("/pieces").body, b"xxxxx");
-    // One that does not read.
+    // A client that does not read.
     let mut deaf = running.connect();
     deaf.send("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n");
     until("the server gives up", || ENDED.load(Ordering::SeqCst) == 1);

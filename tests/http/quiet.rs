@@ -1,4 +1,5 @@
-//! Connections whose clients are silent for a while. The server keeps neither a goroutine nor a buffer for them.
+//! Connections whose clients are silent for a while. The server keeps neither a goroutine nor a buffer for
+//! them.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
@@ -10,7 +11,8 @@ use crate::client::Client;
 use crate::common::{alone, until};
 use crate::server::{Running, echo, start};
 
-/// Counts the bytes that are allocated: they tell when the server has given the buffers of its connections back.
+/// Counts the bytes that are allocated: they tell when the server has given the buffers of its connections
+/// back.
 struct Counting;
 
 static ALLOCATED: AtomicIsize = AtomicIsize::new(0);
@@ -61,8 +63,8 @@ impl Quiet {
         (ALLOCATED.load(Ordering::Relaxed) - self.allocated) / Quiet::CLIENTS as isize
     }
 
-    /// Waits until the server has given the buffers back: a connection has 20 kB of them, and some hundred bytes when
-    /// it is quiet.
+    /// Waits until the server has given the buffers back: a connection has 20 kB of them, and some hundred
+    /// bytes when it is quiet.
     #[track_caller]
     fn until_quiet(&self) {
         until("the server holds no buffers for its quiet connections", || {
@@ -100,7 +102,8 @@ fn quiet_connections_go_on() {
     running.server.join().unwrap().unwrap();
 }
 
-/// Requests come just when the server gives the buffers of their connections back, while other clients hang up.
+/// Requests come just when the server gives the buffers of their connections back, while other clients hang
+/// up.
 #[test]
 fn no_request_is_lost_when_a_connection_becomes_quiet() {
     if !alone("quiet::no_request_is_lost_when_a_connection_becomes_quiet") {

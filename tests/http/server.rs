@@ -38,7 +38,7 @@ impl Running {
     }
 }
 
-/// Says `Interrupted` before each piece.
+/// Returns `Interrupted` before each piece.
 struct Interrupted(Body, bool);
 
 impl Read for Interrupted {
@@ -48,7 +48,7 @@ impl Read for Interrupted {
     }
 }
 
-/// Panics where the connection itself is polled.
+/// Panics in the poll of the connection itself.
 struct Bursts;
 
 impl Read for Bursts {
@@ -82,7 +82,7 @@ pub(crate) fn echo(request: Request) -> io::Result<Response> {
             panic!("in a writer");
         }))),
         "/pieces" => {
-            // Read by the handler, as a test or a filter does.
+            // The handler reads the body itself, as a filter does.
             let body = Body::from_writer(|out| {
                 (0..20_000).try_for_each(|n| writeln!(out, "line {n}").and_then(|()| out.flush()))
             });

@@ -19,7 +19,7 @@ fn connections_end_with_their_listener() {
     let (listener, address) = listen();
     let mut client = TcpStream::connect(address).unwrap();
     listener.set_nonblocking(true).unwrap();
-    // The second accept fails.
+    // The second `accept` finds no connection, and fails.
     let server = Server::new().shutdown_timeout(Duration::MAX);
     let error = server.serve_until(&Context::background(), listener, echo).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::WouldBlock);

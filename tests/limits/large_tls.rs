@@ -12,7 +12,7 @@ fn touch(value: u8) {
     LARGE.with(|large| assert!(large.iter().step_by(1000).all(|cell| cell.get() == value)));
 }
 
-/// Uses so many bytes of stack.
+/// Uses this number of bytes of stack.
 fn use_stack(bytes: usize) -> u8 {
     fn down_to(end: usize) -> u8 {
         let piece = std::hint::black_box([1u8; 256]);

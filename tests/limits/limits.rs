@@ -1,5 +1,5 @@
-//! When the kernel refuses memory, mappings or threads, spawning fails with an error that says which limit it was, and
-//! everything else goes on.
+//! When the kernel refuses memory, mappings or threads, spawning fails with an error that names the limit,
+//! and everything else goes on.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{set_soft_limit, until};
 
-/// Goroutines that wait, as many as can be had.
+/// As many waiting goroutines as the kernel allows, and one that yields all the time.
 struct Many {
     stop: Arc<AtomicBool>,
     turns: Arc<AtomicUsize>,
@@ -20,7 +20,7 @@ struct Many {
 }
 
 impl Many {
-    /// Spawns until an error comes. `handles` has room for them, so that nothing else needs memory.
+    /// Spawns until the kernel refuses. `handles` has room for all, so that only spawning needs memory.
     fn spawn_until_refused(room: usize) -> (Many, io::Error) {
         let (open, gate) = gort::chan::bounded(0);
         let mut many = Many {
@@ -29,7 +29,7 @@ impl Many {
             handles: Vec::with_capacity(room),
             gate: Some(open),
         };
-        // One that goes on all the time.
+        // The goroutine that runs all the time.
         let (stop, turns) = (many.stop.clone(), many.turns.clone());
         many.handles.push(gort::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
@@ -47,13 +47,13 @@ impl Many {
         }
     }
 
-    /// The goroutines that exist still run.
+    /// Checks that the goroutines still run.
     fn go_on(&self) {
         let before = self.turns.load(Ordering::Relaxed);
         until("the one that runs has run", || self.turns.load(Ordering::Relaxed) > before + 100);
     }
 
-    /// All end.
+    /// Ends all goroutines.
     fn end(mut self) {
         self.stop.store(true, Ordering::Relaxed);
         drop(self.gate.take());
@@ -84,7 +84,7 @@ fn exhausted_address_space_is_an_error_that_says_so() {
         }
         assert!(many.handles.len() > 100, "{}", many.handles.len());
         many.go_on();
-        // Also from a goroutine, and with another size.
+        // Another size of stack is refused, too.
         let inside = gort::Builder::new().stack_size(32 << 20).spawn(|| ()).unwrap_err();
         assert_eq!(inside.kind(), io::ErrorKind::OutOfMemory);
         many.go_on();
@@ -114,10 +114,11 @@ fn timers_functions_wait_for_memory() {
     for timer in &timers {
         assert!(timer.reset(Duration::ZERO));
     }
-    // Later ones have fired, so these have too; and there is no goroutine for them.
+    // A later timer has fired, so these have too. But there is no goroutine to run their functions.
     gort::chan::after(Duration::from_millis(1)).recv().unwrap();
     many.go_on();
-    // A thread that ended may have given back enough address space for one after all; then there is still room for one.
+    // A thread that has ended may have given back enough address space for one goroutine. Then there is still
+    // room for one.
     let no_room = gort::Builder::new().spawn(|| ()).is_err();
     assert!(!no_room || ran.load(Ordering::Relaxed) == 0);
     many.end();
@@ -161,7 +162,7 @@ fn exhausted_mappings_are_an_error_that_names_the_sysctl() {
     let (many, error) = Many::spawn_until_refused(limit);
     assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
     assert!(error.to_string().contains("vm.max_map_count"), "{error}");
-    // Two mappings for each, and some are left for others.
+    // A goroutine has two mappings, and gort leaves some for the rest of the process.
     assert!(many.handles.len() > limit / 2 - limit / 16, "{}", many.handles.len());
     std::thread::spawn(|| std::hint::black_box(vec![1u8; 10 << 20])).join().unwrap();
     many.go_on();
@@ -176,7 +177,7 @@ fn refused_threads_slow_down_but_stop_nothing() {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
-    // The limit does not hold for root.
+    // The limit does not apply to root.
     // SAFETY: changes only this process.
     unsafe {
         if libc::geteuid() == 0 {
@@ -188,7 +189,7 @@ fn refused_threads_slow_down_but_stop_nothing() {
     let handles: Vec<_> = (0..40)
         .map(|n| {
             gort::spawn(move || {
-                // Blocks its thread: others need another one, which they do not get.
+                // Blocks its thread. The others would need another thread, which they do not get.
                 std::thread::sleep(Duration::from_millis(2));
                 gort::yield_now();
                 n
@@ -196,7 +197,7 @@ fn refused_threads_slow_down_but_stop_nothing() {
         })
         .collect();
     assert_eq!(handles.into_iter().map(|handle| handle.join().unwrap()).sum::<usize>(), 780);
-    // Hogs cannot be stopped by signal without another thread, but they stop at calls of the runtime.
+    // Without another thread no signal can stop a hog, but it stops when it calls the runtime.
     gort::runtime::set_max_procs(1);
     let handles: Vec<_> = (0..4)
         .map(|_| {

@@ -44,13 +44,13 @@ fn recurse(bytes: usize) -> usize {
 #[test]
 fn all_of_the_stack_that_was_asked_for_can_be_used() {
     for size in [16 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20] {
-        // Some of it is used before and below the function that measures.
+        // The frames above and below the function that measures need some of it, too.
         let usable = size - (4 << 10);
         let depth =
             gort::Builder::new().stack_size(size).spawn(move || recurse(usable)).unwrap().join().unwrap();
         assert!(depth > usable / 2048, "{depth}");
     }
-    // The default is 256 KiB with everything in it.
+    // The default is 256 KiB, with all that the runtime keeps there.
     assert!(gort::spawn(|| recurse(240 << 10)).join().unwrap() > 100);
 }
 
@@ -107,8 +107,8 @@ fn parked_goroutines_cost_one_page_each_and_few_threads() {
         // A debug build's frames may not fit into the first page.
         let limit = if cfg!(debug_assertions) { 10_000 } else { 5_600 };
         assert!(each <= limit, "{each} bytes each");
-        // The test's own three, steward, sysmon, and GOMAXPROCS + 4. On a busy machine there may be more for a while:
-        // each goroutine that lost its CPU for long was stopped by signal, and kept its thread.
+        // Three threads of the test, steward, sysmon, and GOMAXPROCS + 4. On a busy machine there may be more
+        // for a while: a goroutine that lost its CPU for long was stopped by signal, and keeps its thread.
         let limit = 3 + 2 + gort::runtime::max_procs() + 4;
         until("there are few threads", || threads().len() <= limit);
     });
@@ -153,7 +153,7 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
     };
     let before = memory();
     use_stacks();
-    // 100 MB; what is warm in the caches of the Ps may stay.
+    // 100 MB were in use. The stacks that the Ps keep for their next goroutines may stay.
     until("most of it is given back", || {
         std::thread::sleep(std::time::Duration::from_millis(20));
         memory() < before + (40 << 20)
@@ -185,10 +185,10 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
             })
         })
         .collect();
-    // Each time it waits.
+    // Each goroutine waits twice.
     for (time, (open, _)) in (1..).zip(gates) {
         until("all are there", || here.load(Ordering::Relaxed) == time * n);
-        // 60 MB in use, some kB of each needed.
+        // 60 MB are in use, of which each goroutine needs some kB.
         until("the stacks have shrunk", || {
             std::thread::sleep(std::time::Duration::from_millis(20));
             memory() < before + n * (40 << 10)
@@ -205,8 +205,8 @@ fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
     if !common::alone("a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone") {
         return;
     }
-    // A hole above all slots: the new stack will lie there.
-    // SAFETY: a mapping of our own, unmapped before anybody uses the place.
+    // Makes a hole above all stacks. The new stack will lie there.
+    // SAFETY: our own mapping, which we unmap before anything uses it.
     let hole = unsafe {
         let (protection, flags) = (libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         libc::mmap(std::ptr::null_mut(), 4 << 20, protection, flags, -1, 0).expose_provenance()
@@ -230,7 +230,7 @@ fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
         gort::current().id()
     });
     until("it is parked", || ready.load(Ordering::Acquire));
-    // Another one that is shrunk shows when the trimmer has been there.
+    // The stacks of other goroutines, which shrink, show when the trimmer has come by.
     let before = status_bytes("VmRSS");
     let (open_other, gate_other) = gort::chan::bounded::<()>(0);
     let others: Vec<_> = (0..200)

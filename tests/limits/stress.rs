@@ -1,4 +1,4 @@
-//! Everything at once, with few and with many Ps, and checksums over all that was done.
+//! All kinds of work at once, with few and with many Ps, and checksums over all of it.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -18,7 +18,8 @@ thread_local! {
     static TRAIL: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A stream of numbers for each goroutine, kept in a thread-local: it is right only if that is the goroutine's own.
+/// The next number of the calling goroutine's own sequence. The state is in a thread-local, so the number is
+/// right only if the thread-local is the goroutine's own.
 fn next() -> u64 {
     let mut x = SEED.get();
     assert_ne!(x, 0, "the seed of this goroutine is gone");
@@ -29,7 +30,7 @@ fn next() -> u64 {
     x
 }
 
-/// The same without thread-locals, to compare.
+/// The same number, computed without thread-locals.
 fn after(seed: u64, steps: usize) -> u64 {
     (0..steps).fold(seed, |mut x, _| {
         x ^= x << 13;
@@ -39,8 +40,7 @@ fn after(seed: u64, steps: usize) -> u64 {
     })
 }
 
-/// A tree of goroutines: each spawns `width` children, does something else meanwhile, and joins them. Returns the number
-/// of leaves.
+/// A tree of goroutines: each spawns `width` children, yields, and joins them. Returns the number of leaves.
 fn tree(depth: usize, width: usize, path: u64) -> usize {
     if depth == 0 {
         return 1;
@@ -61,7 +61,7 @@ fn tree(depth: usize, width: usize, path: u64) -> usize {
 }
 
 #[test]
-fn trees_of_goroutines() {
+fn trees_of_goroutines_add_up() {
     for procs in PROCS {
         let _procs = Procs::set(procs);
         for _ in 0..amount(2, 20) {
@@ -71,7 +71,7 @@ fn trees_of_goroutines() {
     }
 }
 
-/// One of the things that a goroutine does in the mixed load. Returns what it adds to the checksum.
+/// One of the kinds of work in the mixed load. Returns what it adds to the checksum.
 fn something(what: u64, n: u64) -> u64 {
     match what % 10 {
         0 => gort::yield_now(),
@@ -96,7 +96,7 @@ fn something(what: u64, n: u64) -> u64 {
             });
         }
         4 => {
-            // By way of a foreign thread.
+            // The result comes by way of a thread.
             let handle = gort::spawn(move || n);
             return std::thread::spawn(move || gort::run(|| handle.join().unwrap())).join().unwrap();
         }
@@ -120,7 +120,7 @@ fn something(what: u64, n: u64) -> u64 {
             assert_eq!(text.len() as u64, n % 50);
         }
         _ => {
-            // Detached: it must add by itself.
+            // A detached goroutine has to add its result itself.
             let sum = Arc::new(AtomicU64::new(0));
             let adds = sum.clone();
             drop(gort::spawn(move || adds.fetch_add(n, Ordering::Release)));
@@ -166,7 +166,7 @@ fn a_mixed_load_adds_up() {
 }
 
 #[test]
-fn joins_from_everywhere() {
+fn joins_from_everywhere_return_the_result() {
     for procs in PROCS {
         let _procs = Procs::set(procs);
         let n = amount(500, 20_000);
@@ -181,7 +181,7 @@ fn joins_from_everywhere() {
                 delay
             })
         };
-        // Spawned here, joined there, in all combinations of goroutine and thread.
+        // A thread spawns and a goroutine joins, and the other way round.
         let outside: Vec<_> = (0..n).map(spawn_counted).collect();
         let inside = gort::run(|| (0..n).map(spawn_counted).collect::<Vec<_>>());
         let check = |handles: Vec<gort::JoinHandle<usize>>| {

@@ -1,5 +1,5 @@
-//! Faults and loads that gort must survive: the rows of the table in README.md beside this file. Quick amounts; those of
-//! a long run with `GORT_FULL=1`.
+//! Faults and loads that gort must survive: most rows of the second table in tests/README.md. With
+//! `GORT_FULL=1` the amounts are those of a long run.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -31,7 +31,7 @@ fn sleepers_wake_up_among_four_times_as_many_hogs_as_processors() {
         drop(hogs);
         late.sort();
         assert!(late[0] >= Duration::from_millis(1));
-        // On a machine that has nothing else to do.
+        // Only in a full run, on a machine that has nothing else to do.
         assert!(!full() || late[late.len() * 99 / 100] <= Duration::from_millis(50), "{late:?}");
     });
 }
@@ -53,7 +53,7 @@ fn hundreds_of_unmarked_blocking_calls_at_once_hold_nobody_up() {
             gort::spawn(move || {
                 begun.fetch_add(1, Ordering::SeqCst);
                 let mut byte = [0];
-                // One call of the system, which must not be interrupted.
+                // One system call, which must not be interrupted.
                 assert_eq!(reader.read(&mut byte).unwrap(), 1);
                 ended.fetch_add(1, Ordering::SeqCst);
                 byte[0]
@@ -62,7 +62,7 @@ fn hundreds_of_unmarked_blocking_calls_at_once_hold_nobody_up() {
         .collect();
     gort::run(|| {
         until("all are blocked", || begun.load(Ordering::SeqCst) == n);
-        // Others work, wait and sleep while all those are blocked.
+        // Other goroutines work, wait and sleep meanwhile.
         let (sender, receiver) = bounded(0);
         let other = gort::spawn(move || (0..1_000).for_each(|n| sender.send(n).unwrap()));
         assert_eq!(receiver.iter().sum::<u32>(), 499_500);
@@ -146,7 +146,7 @@ fn a_storm_of_the_preemption_signal_reaches_the_user_and_disturbs_nobody() {
                 gort::spawn(move || (0..amount(3, 60)).map(|n| checksum(seed + n as u64)).collect::<Vec<_>>())
             })
             .collect();
-        // Calls that wait, none of which may be interrupted.
+        // Calls that wait. None of them may be interrupted.
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         let copied = gort::spawn(move || {
             let (mut byte, mut sum) = ([0], 0);
@@ -170,20 +170,20 @@ fn a_storm_of_the_preemption_signal_reaches_the_user_and_disturbs_nobody() {
     stop.store(true, Ordering::Relaxed);
     let sent = storm.join().unwrap();
     let seen = URGENT.load(Ordering::Relaxed);
-    // Of several that come before one is handled the kernel keeps one.
+    // When several signals come before a thread handles one, the kernel keeps one of them.
     assert!(seen > 100 && seen <= sent as usize, "{seen} of {sent}");
     assert_eq!(NOT_THE_USERS.load(Ordering::Relaxed), 0, "the user's handler saw signals of the runtime");
     assert!(stats().preempted_by_signal > before, "nobody was preempted");
 }
 
-/// Some time of computing without any call.
+/// Computes for some time without any call.
 fn checksum(seed: u64) -> u64 {
     (0..2_000_000u64).fold(seed, |sum, n| (sum ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(13))
 }
 
 type Deed = fn(u64);
 
-/// What goroutines do while they are stopped by signals; each checks itself.
+/// What goroutines do when signals stop them. Each deed checks itself.
 const DEEDS: [(&str, Deed); 10] = [
     ("malloc", |n| {
         let all: Vec<Vec<u64>> = (0..8).map(|i| vec![n; 1 << i]).collect();
@@ -195,7 +195,8 @@ const DEEDS: [(&str, Deed); 10] = [
         })
     }),
     ("thread-locals", |n| {
-        thread_local!(static SUM: std::cell::RefCell<(u64, Vec<u64>)> = const { std::cell::RefCell::new((0, Vec::new())) });
+        use std::cell::RefCell;
+        thread_local!(static SUM: RefCell<(u64, Vec<u64>)> = const { RefCell::new((0, Vec::new())) });
         SUM.with_borrow_mut(|(sum, all)| {
             *sum += n;
             all.push(n);
@@ -278,7 +279,7 @@ fn preemption_inside_anything_is_safe() {
 #[target_feature(enable = "avx2")]
 fn wide_registers(stop: &AtomicBool, rounds: &AtomicU64) -> bool {
     use std::arch::x86_64::*;
-    // Values that only live in the upper halves of wide registers during the loop.
+    // These values live only in the upper halves of wide registers during the loop.
     let (mut a, one) = (_mm256_set_epi64x(4, 3, 2, 1), _mm256_set1_epi64x(1));
     let mut n = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -308,7 +309,7 @@ fn wide_registers_survive_preemption() {
             (seen, gort::spawn(move || unsafe { wide_registers(&stop, &rounds) }))
         })
         .collect();
-    // With one processor each of them can only have come so far if the others were stopped.
+    // With one P, all four come this far only if signals stop the others.
     for (rounds, _) in &all {
         spin_until("it runs again and again", || rounds.load(Ordering::Relaxed) > 1_000_000);
     }
@@ -338,9 +339,10 @@ fn processes_start_under_load_with_default_signals() {
                         let output = Command::new("cat").arg("/proc/self/status").output().unwrap();
                         let [blocked, caught, ignored] = signals(&String::from_utf8(output.stdout).unwrap());
                         assert_eq!((blocked, caught), (0, 0));
-                        // What this process was started with; but std ignores SIGPIPE here, and not there.
+                        // The signals that this process was started with; but std ignores SIGPIPE here and
+                        // not in children.
                         let [_, _, own] = signals(&std::fs::read_to_string("/proc/self/status").unwrap());
-                        // Two belong to the C library, which starts the process.
+                        // Two signals belong to the C library, which starts the process.
                         let mine = !(1 << (libc::SIGPIPE - 1) | 0b11 << 31);
                         assert_eq!(ignored & mine, own & mine);
                     }
@@ -397,12 +399,12 @@ fn a_process_that_is_stopped_goes_on_where_it_was() {
             n
         });
         let reader = gort::spawn(move || receiver.iter().zip(0..).all(|(received, n)| received == n));
-        // Unmarked: until the other process is done with us.
+        // An unmarked read, which lasts until the other process is done with us.
         assert_eq!(std::io::stdin().read(&mut [0]).unwrap(), 0);
         stop.store(true, Ordering::Relaxed);
         assert!(traffic.join().unwrap() > 0 && reader.join().unwrap());
         let count = ticker.join().unwrap();
-        // No storm of ticks that were missed.
+        // Ticks that were missed do not come afterwards.
         assert!(count >= 1 && count <= start.elapsed().as_millis() + 2, "{count} in {:?}", start.elapsed());
     });
 }
@@ -412,7 +414,7 @@ fn odd_arguments_have_a_meaning() {
     use gort::chan::{RecvTimeoutError, Select, SendError, TrySendError};
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        // Durations.
+        // Durations: zero and the longest.
         gort::sleep(Duration::ZERO);
         let (sender, receiver) = bounded::<u32>(usize::MAX);
         assert_eq!(receiver.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
@@ -420,7 +422,7 @@ fn odd_arguments_have_a_meaning() {
         assert_eq!(receiver.recv_timeout(Duration::MAX), Ok(1));
         assert!(gort::chan::after(Duration::MAX).try_recv().is_err());
         assert!(gort::time::timeout(Duration::MAX, || true).unwrap());
-        // Closing, twice, and what comes after.
+        // A channel that is closed twice.
         assert!(sender.close());
         assert!(!sender.close());
         assert_eq!(sender.send(2), Err(SendError(2)));
@@ -435,13 +437,13 @@ fn odd_arguments_have_a_meaning() {
         let chosen = select.select();
         assert_eq!((chosen.index(), chosen.recv(&channels[999].1)), (999, Ok(7)));
         other.join().unwrap();
-        // Stacks.
+        // Sizes of stacks.
         for size in [0, 1, 4096] {
             assert_eq!(gort::Builder::new().stack_size(size).spawn(|| 5).unwrap().join().unwrap(), 5);
         }
         assert!(gort::Builder::new().stack_size(usize::MAX).spawn(|| ()).is_err());
     });
-    // From a thread's and from a goroutine's thread-local destructor.
+    // The runtime can be used in thread-local destructors, of threads and of goroutines.
     struct Uses(gort::chan::Sender<u32>);
     impl Drop for Uses {
         fn drop(&mut self) {
@@ -459,7 +461,7 @@ fn odd_arguments_have_a_meaning() {
 }
 
 #[test]
-fn who_is_next_runs_although_its_starter_computes_or_blocks() {
+fn the_goroutine_in_runnext_runs_although_its_parent_computes_or_blocks() {
     for procs in [1, 2] {
         let _procs = Procs::set(procs);
         gort::run(|| {
@@ -471,7 +473,7 @@ fn who_is_next_runs_although_its_starter_computes_or_blocks() {
                 next.join().unwrap();
                 let (mut reader, mut writer) = std::io::pipe().unwrap();
                 let next = gort::spawn(move || writer.write_all(&[1]).unwrap());
-                // Unmarked.
+                // An unmarked read.
                 assert_eq!(reader.read(&mut [0]).unwrap(), 1);
                 next.join().unwrap();
             }
@@ -484,7 +486,13 @@ fn loops_without_a_frame_are_preempted() {
     fn spin(stop: &AtomicBool) {
         // SAFETY: reads the flag again and again, and touches nothing else.
         unsafe {
-            std::arch::asm!("2:", "cmp byte ptr [{stop}], 0", "je 2b", stop = in(reg) stop.as_ptr(), options(nostack, readonly));
+            std::arch::asm!(
+                "2:",
+                "cmp byte ptr [{stop}], 0",
+                "je 2b",
+                stop = in(reg) stop.as_ptr(),
+                options(nostack, readonly),
+            );
         }
     }
     let _procs = Procs::set(1);
@@ -496,7 +504,7 @@ fn loops_without_a_frame_are_preempted() {
                 gort::spawn(move || spin(&stop))
             })
             .collect();
-        // With one processor we come back only if the loops are stopped.
+        // With one P this goroutine runs again only if signals stop the loops.
         (0..amount(5, 100)).for_each(|_| gort::yield_now());
         stop.store(true, Ordering::Relaxed);
         loops.into_iter().for_each(|one| one.join().unwrap());

@@ -1,4 +1,4 @@
-//! What must not go wrong: no descriptors left, descriptors reused, signals without end.
+//! Faults: no descriptors left, descriptors that are reused, storms of signals.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ use common::{Watchdog, amount, child, cpu_time, is_child, listen, run_ok, thread
 use gort::net::{TcpStream, UnixStream};
 use socket2::{Domain, Socket, Type};
 
-/// accept has no descriptors for a while: it neither fails nor spins, and goes on when there are some.
+/// Without descriptors, `accept` neither fails nor spins, and it goes on when there are some.
 #[test]
 fn accept_backs_off_without_descriptors_and_recovers() {
     if !is_child("emfile") {
@@ -28,16 +28,16 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         let limit = libc::rlimit { rlim_cur: 64, rlim_max: 64 };
         // SAFETY: the kernel reads one rlimit.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }, 0);
-        // Connections that need no further descriptor here, and none left for accept.
+        // These sockets can connect without further descriptors, and none is left for `accept`.
         let sockets: Vec<_> =
             (0..4).map(|_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()).collect();
-        // Twice: the runtime itself may have had one open for a moment.
+        // Twice, because the runtime may have had one open for a moment.
         let fill = || std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect::<Vec<_>>();
         let mut rest = fill();
         gort::sleep(Duration::from_millis(20));
         rest.extend(fill());
         sockets.iter().for_each(|socket| socket.connect(&address.into()).unwrap());
-        // Who does not want to wait, or not for so long, does not.
+        // A deadline and the nonblocking mode still end the wait.
         listener.set_deadline(Some(Instant::now() + Duration::from_millis(20)));
         assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::TimedOut);
         listener.set_deadline(None);
@@ -60,7 +60,7 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         println!("busy_millis={}", (cpu_time() - before).as_millis());
         assert_eq!(accepted.load(Ordering::Relaxed), 0, "accept found a descriptor where there is none");
         drop(rest);
-        // Both sides want all that are left.
+        // Both sides compete for the descriptors that are left.
         let mut total = sockets.len();
         let mut clients = Vec::new();
         while let Ok(client) = TcpStream::connect(address) {
@@ -69,7 +69,7 @@ fn accept_backs_off_without_descriptors_and_recovers() {
         }
         let wanted = total + 40;
         while total < wanted {
-            // Dropping a client frees its descriptor and, when the server sees it, the server's.
+            // The drop of a client frees its descriptor and, when the server notices, the server's.
             drop(clients.pop());
             if let Ok(client) = TcpStream::connect(address) {
                 clients.insert(0, client);
@@ -87,8 +87,8 @@ fn accept_backs_off_without_descriptors_and_recovers() {
     });
 }
 
-/// Descriptors and PollDescs are reused at once, while events of their former users are still on their way: nobody gets
-/// data, an end or an error that is not its own, and nobody is left waiting.
+/// Descriptors and PollDescs are reused at once, while events of their former users are still on their way.
+/// No reader gets data, an end or an error of another stream, and none waits for ever.
 #[test]
 fn reused_descriptors_see_no_stale_events() {
     let _watchdog = Watchdog::start();
@@ -125,7 +125,8 @@ fn reused_descriptors_see_no_stale_events() {
     });
 }
 
-/// Signals on all threads, with a handler that does not ask for restarts: no call may end with `Interrupted`.
+/// Signals hit all threads, with a handler that does not ask for restarts. No call may fail with
+/// `Interrupted`.
 #[test]
 fn no_call_is_interrupted_in_a_storm_of_signals() {
     if !is_child("signals") {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Hogs, Procs, Watchdog, amount, connected_pair, listen, until};
 use gort::net::{Shutdown, TcpListener, TcpStream};
 
-/// Raises the limit of open descriptors as far as it goes.
+/// Raises the limit of open descriptors to the hard limit, which must allow `wanted`.
 fn raise_descriptor_limit(wanted: u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel writes and reads one rlimit.
@@ -54,7 +54,7 @@ fn many_connections_echo_without_an_error() {
                 gort::spawn(move || {
                     let mut stream = TcpStream::connect(address).unwrap();
                     connected.fetch_add(1, Ordering::Relaxed);
-                    // All of them are open at once.
+                    // All connections are open at once.
                     until("all are connected", || {
                         gort::sleep(Duration::from_millis(1));
                         connected.load(Ordering::Relaxed) == connections
@@ -168,7 +168,7 @@ fn a_reset_wakes_readers_and_writers() {
             gort::yield_now();
             client.set_linger(Some(Duration::ZERO)).unwrap();
             drop(client);
-            // Who comes first gets the reset, the other may see the end of the stream.
+            // The first of the two gets the reset. The other may see the end of the stream.
             let read = reader.join().unwrap();
             assert!(
                 matches!(&read, Ok(0))
@@ -297,7 +297,7 @@ fn plain_threads_and_goroutines_talk_to_each_other() {
     server.join().unwrap();
 }
 
-/// With nobody but foreign threads: an M must poll for them all the same.
+/// Only threads that are not gort's wait. An M must poll for them.
 #[test]
 fn a_thread_is_woken_when_all_processors_are_idle() {
     let _watchdog = Watchdog::start();
@@ -310,7 +310,7 @@ fn a_thread_is_woken_when_all_processors_are_idle() {
     }
 }
 
-/// The only P sits in a blocking call: whoever takes it away must see to it that somebody polls.
+/// The only P is in a blocking call. When sysmon retakes it, an M must poll.
 #[test]
 fn io_goes_on_while_the_only_processor_is_in_a_blocking_call() {
     let _procs = Procs::set(1);
@@ -327,7 +327,7 @@ fn io_goes_on_while_the_only_processor_is_in_a_blocking_call() {
     });
 }
 
-/// All Ps compute: sysmon polls.
+/// All Ps compute, so sysmon must poll.
 #[test]
 fn io_goes_on_while_all_processors_compute() {
     let _procs = Procs::set(2);

@@ -1,8 +1,8 @@
-//! Timeouts and deadlines. The behaviours of Go's net/timeout_test.go are ported by name, as far as Rust has them:
-//! TestDialTimeout, TestDialTimeoutMaxDuration, TestAcceptTimeout, TestAcceptTimeoutMustReturn, TestAcceptTimeoutMustNotReturn, TestReadTimeout,
-//! TestReadTimeoutMustNotReturn, TestReadFromTimeout, TestWriteTimeout, TestWriteTimeoutMustNotReturn,
-//! TestReadTimeoutFluctuation, TestVariousDeadlines, TestReadWriteProlongedTimeout, TestReadWriteDeadlineRace,
-//! TestConcurrentSetDeadline.
+//! Timeouts and deadlines. The behaviours of Go's net/timeout_test.go are ported by name, as far as Rust has
+//! them: TestDialTimeout, TestDialTimeoutMaxDuration, TestAcceptTimeout, TestAcceptTimeoutMustReturn,
+//! TestAcceptTimeoutMustNotReturn, TestReadTimeout, TestReadTimeoutMustNotReturn, TestReadFromTimeout,
+//! TestWriteTimeout, TestWriteTimeoutMustNotReturn, TestReadTimeoutFluctuation, TestVariousDeadlines,
+//! TestReadWriteProlongedTimeout, TestReadWriteDeadlineRace, TestConcurrentSetDeadline.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -30,7 +30,7 @@ fn both(f: impl Fn() + Send + Sync + Clone + 'static) {
 #[test]
 fn a_connect_that_nobody_answers_times_out() {
     both(|| {
-        // A listener with a full queue answers no more; fill it until a connect times out.
+        // A listener with a full queue answers no more: connect until the queue is full.
         let listener = gort::net::Builder::new().backlog(1).bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut connections = Vec::new();
@@ -142,7 +142,8 @@ fn a_read_times_out_with_stds_error_and_the_stream_goes_on() {
     });
 }
 
-/// The time of a read begins with the read, also if it need not try because the last one has emptied the stream.
+/// The time of a read begins with the read, even if the read does not try the socket because the last one has
+/// emptied it.
 #[test]
 fn a_timeout_after_a_short_read_is_no_longer_than_before() {
     both(|| {
@@ -152,7 +153,7 @@ fn a_timeout_after_a_short_read_is_no_longer_than_before() {
             let start = Instant::now();
             assert_eq!(server.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
             let first = start.elapsed();
-            // Waited for, so that the edge is known.
+            // This reader waits, so it learns of the edge.
             let mut reader = server.try_clone().unwrap();
             let reading = gort::spawn(move || {
                 reader.set_read_timeout(Some(common::patience())).unwrap();
@@ -166,7 +167,8 @@ fn a_timeout_after_a_short_read_is_no_longer_than_before() {
             client.write_all(b"x").unwrap();
             (first, reading.join().unwrap())
         };
-        // It would be twice as long each time; the machine may be busy some of the time.
+        // A timeout that began anew would be twice as long each time. The machine may be busy some of the
+        // time.
         let times: Vec<_> = std::iter::repeat_with(&mut time_out).take(5).collect();
         assert!(times.iter().any(|(first, second)| *second < *first * 3 / 2), "{times:?}");
     });
@@ -174,7 +176,7 @@ fn a_timeout_after_a_short_read_is_no_longer_than_before() {
 
 #[test]
 fn data_that_is_there_is_read_after_the_deadline() {
-    // As in Go's TestReadTimeout the other way round: std's timeouts never discard what has come.
+    // Unlike in Go's TestReadTimeout, and as in std, a timeout never discards bytes that have come.
     both(|| {
         let (mut client, mut server) = connected_pair();
         client.write_all(b"early").unwrap();
@@ -212,7 +214,7 @@ fn a_write_into_full_buffers_times_out() {
         };
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert!(start.elapsed() >= 15 * MILLI);
-        // With a deadline the kind is Go's.
+        // With a deadline the kind of the error is Go's.
         client.set_write_timeout(None).unwrap();
         let error = loop {
             client.set_write_deadline(Some(Instant::now() + 5 * MILLI));
@@ -251,7 +253,7 @@ fn timeouts_of_all_lengths_end() {
             assert_eq!((&server).read(&mut [0; 1]).unwrap_err().kind(), ErrorKind::TimedOut);
             assert!(start.elapsed() >= timeout);
         }
-        // Too long to be a time.
+        // Too long for a deadline: there is no timeout.
         server.set_read_deadline(None);
         server.set_read_timeout(Some(Duration::MAX)).unwrap();
         server.set_nonblocking(true).unwrap();
@@ -259,7 +261,7 @@ fn timeouts_of_all_lengths_end() {
     });
 }
 
-/// Each of reader and writer keeps prolonging the deadline of both; neither must ever see it.
+/// Reader and writer keep prolonging the deadline of both. Neither may ever see it.
 #[test]
 fn a_deadline_that_is_prolonged_in_time_is_never_seen() {
     let _watchdog = Watchdog::start();
@@ -288,7 +290,7 @@ fn a_deadline_that_is_prolonged_in_time_is_never_seen() {
     });
 }
 
-/// Deadlines that come and go while reads and writes are under way: no hang, no other error.
+/// Deadlines come and go while reads and writes are under way: no call hangs or fails for another reason.
 #[test]
 fn concurrent_deadlines_race_with_reads_and_writes() {
     let _watchdog = Watchdog::start();
@@ -312,7 +314,7 @@ fn concurrent_deadlines_race_with_reads_and_writes() {
                         gort::sleep(Duration::from_micros(round % 5 * 20));
                     }
                 };
-                // Two of them are plain threads.
+                // Two of the setters are plain threads.
                 if n % 2 == 0 {
                     Box::new(gort::spawn(set)) as Box<dyn std::any::Any>
                 } else {

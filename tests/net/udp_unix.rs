@@ -14,7 +14,7 @@ use common::{TempDir, Watchdog, amount, cpu_time};
 use gort::io::Pollable;
 use gort::net::{Shutdown, UdpSocket, UnixDatagram, UnixListener, UnixStream};
 
-/// Datagrams that come as one edge must wake as many readers as there are datagrams.
+/// Several datagrams may come as one edge, which must wake a reader for each of them.
 #[test]
 fn every_datagram_reaches_one_of_many_readers() {
     let _watchdog = Watchdog::start();
@@ -77,7 +77,8 @@ fn unix_streams_connect_and_talk() {
     });
 }
 
-/// The queue of a Unix listener is full: connects wait until somebody accepts, and hold no processor.
+/// While the queue of a Unix listener is full, `connect` waits until a connection is accepted, and holds no
+/// P.
 #[test]
 fn unix_connects_wait_while_the_queue_is_full() {
     let _watchdog = Watchdog::start();
@@ -98,7 +99,8 @@ fn unix_connects_wait_while_the_queue_is_full() {
     });
 }
 
-/// Nobody tells an unconnected sender when there is room again: it must find out.
+/// The kernel does not tell an unconnected sender that there is room again. The sender must find out by
+/// itself.
 #[test]
 fn a_unix_datagram_to_a_full_queue_is_sent_when_there_is_room() {
     let _watchdog = Watchdog::start();
@@ -194,7 +196,7 @@ fn a_descriptor_comes_back_in_the_mode_it_came_in() {
     assert!(is_nonblocking(reader.as_raw_fd()));
     let reader = reader.into_inner();
     assert!(!is_nonblocking(reader.as_raw_fd()));
-    // One that is only lent.
+    // A descriptor that is only lent.
     drop(Pollable::new(&reader));
     assert!(!is_nonblocking(reader.as_raw_fd()));
     let first = Pollable::new(&reader);
@@ -206,7 +208,7 @@ fn a_descriptor_comes_back_in_the_mode_it_came_in() {
     assert!(is_nonblocking(reader.as_raw_fd()));
 }
 
-/// Sets O_NONBLOCK, as others do.
+/// Sets O_NONBLOCK, as a program may do.
 fn nonblocking<T: AsFd>(fd: T) -> T {
     // SAFETY: no memory is passed.
     assert_eq!(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) }, 0);
@@ -221,7 +223,7 @@ fn a_descriptor_that_comes_nonblocking_is_waited_for() {
         let reader = nonblocking(reader);
         let (sent, heard) = gort::chan::bounded(0);
         gort::scope(|s| {
-            // The poller knows the second one of the same descriptor already, so it blocks a thread.
+            // The poller takes each descriptor once, so the second one blocks a thread.
             let first = Pollable::new(&reader);
             let second = Pollable::new(&reader);
             assert!(first.is_polled() && !second.is_polled());
@@ -239,7 +241,7 @@ fn a_descriptor_that_comes_nonblocking_is_waited_for() {
             writer.write_all(b"y").unwrap();
             assert_eq!(heard.recv(), Ok(b'y'));
         });
-        // With a deadline, too.
+        // A deadline ends the wait, too.
         let (_first, second) = (Pollable::new(&reader), Pollable::new(&reader));
         second.set_read_deadline(Some(Instant::now() + Duration::from_millis(5)));
         assert_eq!(
@@ -256,9 +258,9 @@ fn a_descriptor_that_comes_nonblocking_is_waited_for() {
     });
 }
 
-/// A read from a Unix socket ends where descriptors were sent along, though there is more.
+/// A read from a Unix socket ends where a descriptor was sent along, although more bytes are there.
 #[test]
-fn what_comes_after_descriptors_is_read() {
+fn bytes_after_a_descriptor_are_read() {
     use std::os::unix::net::UnixStream as Std;
     let _watchdog = Watchdog::start();
     gort::run(|| {
@@ -268,7 +270,7 @@ fn what_comes_after_descriptors_is_read() {
             let to = UnixStream::from(to);
             send_with_descriptor(&from, b"a");
             (&from).write_all(b"b").unwrap();
-            // The poller has told of what came before when it tells of this.
+            // When the poller reports this byte, it has reported what came before.
             let waiting = gort::spawn(move || (&signalled).read_exact(&mut [0]));
             gort::sleep(Duration::from_millis(1));
             signal.write_all(b"!").unwrap();
@@ -299,10 +301,10 @@ fn send_with_descriptor(socket: &std::os::unix::net::UnixStream, bytes: &[u8]) {
     }
 }
 
-/// The end of a context says nothing about sockets, and who waits for its turn there does not spin.
+/// The end of a context does not end a wait for a socket, and a reader that waits for its turn does not spin.
 #[test]
-fn who_waits_behind_another_reader_does_not_spin_when_its_context_ends() {
-    if !common::alone("who_waits_behind_another_reader_does_not_spin_when_its_context_ends") {
+fn a_reader_behind_another_one_does_not_spin_when_its_context_ends() {
+    if !common::alone("a_reader_behind_another_one_does_not_spin_when_its_context_ends") {
         return;
     }
     gort::run(|| {

@@ -20,7 +20,7 @@ fn sh(script: &str) -> Command {
 #[test]
 fn both_outputs_are_read_at_once() {
     let _watchdog = Watchdog::start();
-    // More than two pipes hold, first all of one and then all of the other.
+    // More bytes than two pipes hold: first all of one stream, then all of the other.
     let script = "head -c 300000 /dev/zero >&2; head -c 400000 /dev/zero; exit 4";
     let output = gort::run(|| sh(script).output()).unwrap();
     assert_eq!((output.stdout.len(), output.stderr.len()), (400_000, 300_000));
@@ -35,7 +35,8 @@ fn output_has_stds_defaults_and_leaves_them() {
         command.stderr(Stdio::null());
         let output = command.output().unwrap(); // `cat` ends: there is no input
         assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b""[..]));
-        assert!(command.stdin(Stdio::null()).spawn().unwrap().stdout.is_none());
+        let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+        assert!(child.stdout.is_none() && child.wait().unwrap().success());
         let mut command = sh("cat");
         command.stdin(Stdio::piped());
         assert_eq!(command.output().unwrap().stdout, b"");
@@ -53,7 +54,7 @@ fn a_dialogue_with_a_child() {
             assert_eq!(answers.next().unwrap().unwrap(), format!("line {n}"));
         }
         assert!(child.try_wait().unwrap().is_none());
-        // Closes the input, at whose end the child ends.
+        // Closes the child's input, at whose end the child ends.
         assert!(child.wait().unwrap().success());
         assert!(answers.next().is_none());
         assert!(child.wait().unwrap().success(), "the status is remembered");
@@ -63,9 +64,9 @@ fn a_dialogue_with_a_child() {
 }
 
 #[test]
-fn those_who_wait_hold_no_p_and_no_thread() {
-    // Alone: other tests start threads.
-    if !common::alone("those_who_wait_hold_no_p_and_no_thread") {
+fn goroutines_that_wait_for_children_hold_no_p_and_no_thread() {
+    // Alone, because other tests start threads.
+    if !common::alone("goroutines_that_wait_for_children_hold_no_p_and_no_thread") {
         return;
     }
     let _procs = Procs::set(1);
@@ -86,11 +87,11 @@ fn those_who_wait_hold_no_p_and_no_thread() {
         gort::spawn(|| gort::sleep(Duration::from_millis(1))).join().unwrap();
         during = threads().len();
         for id in ids {
-            // SAFETY: the child was not waited for yet, or has not ended.
+            // SAFETY: a child of ours, which runs or was not waited for.
             assert_eq!(unsafe { libc::kill(id as i32, libc::SIGTERM) }, 0);
         }
     });
-    // Only now, when no child is left.
+    // Checked only now, so that no child stays behind when this fails.
     assert!(during < before + 15, "{during} threads, {before} before");
 }
 

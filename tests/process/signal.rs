@@ -1,4 +1,4 @@
-//! `gort::signal`. Each test has signals of its own: they are the process's.
+//! `gort::signal`. Signals belong to the process, so each test uses signals of its own.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -13,14 +13,14 @@ use gort::signal::{
     SIGTERM, SIGURG, SIGUSR1, SIGUSR2, SIGWINCH, Signal, notify, notify_context, notify_with_capacity,
 };
 
-/// To the process, not to the calling thread.
+/// Sends a signal to the process, not to the calling thread.
 fn send(signal: Signal) {
     // SAFETY: no preconditions.
     assert_eq!(unsafe { libc::kill(libc::getpid(), signal.as_raw()) }, 0);
 }
 
 #[test]
-fn everybody_who_asked_gets_it() {
+fn every_receiver_gets_the_signal() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
         let one = notify(&[SIGUSR1, SIGUSR2]).unwrap();
@@ -86,7 +86,7 @@ fn the_default_action_comes_back() {
 fn a_full_receiver_does_not_hold_up_the_others() {
     let _watchdog = Watchdog::start();
     gort::run(|| {
-        let full = notify_with_capacity(&[SIGHUP], 0).unwrap(); // one place at least
+        let full = notify_with_capacity(&[SIGHUP], 0).unwrap(); // There is room for one at least.
         let witness = notify(&[SIGHUP]).unwrap();
         for _ in 0..10 {
             send(SIGHUP);
@@ -96,7 +96,7 @@ fn a_full_receiver_does_not_hold_up_the_others() {
     });
 }
 
-/// Handlers run one after the other, not one on top of the other: a thread's signal stack has room for two.
+/// Handlers run one after the other, not nested: a thread's signal stack has room for two.
 #[test]
 fn signals_that_come_together_do_not_pile_up() {
     let _watchdog = Watchdog::start();
@@ -104,7 +104,7 @@ fn signals_that_come_together_do_not_pile_up() {
     let signals: Vec<_> = numbers.iter().copied().map(Signal::from_raw).collect();
     let receiver = notify(&signals).unwrap();
     std::thread::spawn(move || {
-        // SAFETY: a set of signals, which the calling thread holds back while they are sent to it.
+        // SAFETY: the calling thread blocks a set of signals, sends them to itself, and unblocks them.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut set);
@@ -124,7 +124,7 @@ fn signals_that_come_together_do_not_pile_up() {
 }
 
 #[test]
-fn what_cannot_be_delivered_is_refused() {
+fn signals_that_cannot_be_delivered_are_refused() {
     let all = [SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGURG];
     for signal in all.into_iter().chain([0, -1, 32, 65, i32::MAX, i32::MIN].map(Signal::from_raw)) {
         let error = notify(&[SIGALRM, signal]).unwrap_err();
@@ -167,7 +167,7 @@ fn a_thread_may_wait_for_signals_and_sigquit_is_free() {
     }
     let (received, signals) = waiting.join().unwrap();
     assert_eq!(received, [SIGQUIT; 3]);
-    // The last one may be on its way, and must not find the former action.
+    // The last signal may still be on its way, and must not find the former action.
     std::mem::forget(signals);
 }
 
@@ -175,7 +175,8 @@ fn a_thread_may_wait_for_signals_and_sigquit_is_free() {
 fn many_come_and_go_at_once() {
     let _watchdog = Watchdog::start();
     let rounds = common::amount(50, 2_000);
-    // One may be notified of another's signal, and end before its own was delivered: that must not find the default action.
+    // A receiver may get the signal of another round, and end before its own signal was delivered. That
+    // signal must not find the default action, so one receiver stays.
     std::mem::forget(notify(&[Signal::from_raw(libc::SIGRTMIN() + 3)]).unwrap());
     gort::scope(|s| {
         for _ in 0..8 {
@@ -190,7 +191,7 @@ fn many_come_and_go_at_once() {
     });
 }
 
-/// Signals that come more often than a call's timeout lasts do not prolong it for ever.
+/// Signals that come more often than a call's timeout lasts do not prolong the call for ever.
 #[test]
 fn a_call_with_a_timeout_ends_whatever_comes() {
     if !common::alone("a_call_with_a_timeout_ends_whatever_comes") {
@@ -217,14 +218,14 @@ fn a_call_with_a_timeout_ends_whatever_comes() {
     waiting.join().unwrap();
 }
 
-/// A handler of SIGURG that was installed after ours, and passes on what it gets, as is usual.
+/// A handler of SIGURG that was installed after gort's and, as is usual, passes signals on to it.
 #[test]
 fn handlers_that_pass_signals_on_to_each_other_do_so_once() {
     static CALLS: AtomicUsize = AtomicUsize::new(0);
     static BEFORE: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn count(signal: i32, info: *mut libc::siginfo_t, context: *mut std::ffi::c_void) {
         CALLS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: what was there took these arguments.
+        // SAFETY: the former handler takes these arguments.
         let before: extern "C" fn(i32, *mut libc::siginfo_t, *mut std::ffi::c_void) =
             unsafe { std::mem::transmute(BEFORE.load(Ordering::SeqCst)) };
         before(signal, info, context);
@@ -242,7 +243,7 @@ fn handlers_that_pass_signals_on_to_each_other_do_so_once() {
         action.sa_sigaction = count as *const () as usize;
         assert_eq!(libc::sigaction(libc::SIGURG, &action, std::ptr::null_mut()), 0);
     }
-    // Ours comes to the top again when somebody has to be interrupted.
+    // gort puts its handler on top again when it has to interrupt a thread.
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let hog = gort::spawn({
         let stop = stop.clone();

@@ -1,4 +1,4 @@
-//! Goroutines that run before their parents go on, because many others wait: when, and when not.
+//! Where many goroutines wait, a new goroutine runs before its parent goes on: when it does, and when not.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use common::{Procs, amount, until};
 use gort::runtime::stats;
 
-/// Goroutines that are always ready to run: more than the ring needs to be crowded.
+/// Goroutines that are always runnable: more than a P's ring needs to count as crowded.
 struct Crowd {
     stop: Arc<AtomicBool>,
     all: Vec<gort::JoinHandle<()>>,
@@ -30,7 +30,7 @@ impl Crowd {
     }
 }
 
-/// Spawns so many and counts those that had run, or begun to, when `spawn` returned.
+/// Spawns `spawns` goroutines. Counts those that had begun to run when `spawn` returned.
 fn count_first(
     spawns: usize,
     body: impl Fn() + Clone + Send + 'static,
@@ -69,7 +69,7 @@ fn in_a_crowd_children_run_before_their_parents_go_on() {
     });
 }
 
-/// A node of a tree with ten children each.
+/// A node of a tree in which each node has ten children. Returns the number of leaves.
 fn leaves(depth: u32) -> u64 {
     match depth {
         0 => 1,
@@ -89,13 +89,13 @@ fn a_large_tree_needs_few_stacks() {
         let depth = amount(5, 6) as u32;
         assert_eq!(gort::run(move || leaves(depth)), 10u64.pow(depth));
         let added = stacks() - before;
-        // All that wait would need a tenth of the tree at the least.
+        // If every node that waits had a stack, these would be a tenth of the tree or more.
         assert!(added < 10usize.pow(depth - 1), "{added} stacks for a tree of {}", 10u64.pow(depth));
     }
 }
 
 #[test]
-fn who_spawns_its_successor_and_ends_is_not_overtaken_for_ever() {
+fn a_goroutine_that_spawns_its_successor_and_ends_is_not_overtaken_for_ever() {
     fn succeed(left: usize, most: Arc<AtomicUsize>, done: gort::chan::Sender<()>) {
         if left == 0 {
             return done.send(()).unwrap();

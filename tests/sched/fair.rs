@@ -1,5 +1,5 @@
-//! Nobody starves: not behind goroutines that keep waking each other, not behind yield loops, not behind a stream of
-//! new goroutines.
+//! No goroutine starves: not behind goroutines that keep waking each other, not behind yield loops, not
+//! behind a stream of new goroutines.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Procs, amount, until};
 
-/// Starts goroutines that never stop by themselves, and stops them when dropped.
+/// A flag that tells goroutines to stop. The drop raises it.
 struct Endless(Arc<AtomicBool>);
 
 impl Endless {
@@ -29,7 +29,7 @@ impl Drop for Endless {
     }
 }
 
-/// Spawns a successor that spawns a successor: each in `runnext`, for ever.
+/// Spawns a successor, which spawns a successor, each into `runnext`, until `stop`.
 fn chain(stop: Arc<AtomicBool>, links: Arc<AtomicUsize>) {
     if !stop.load(Ordering::Relaxed) {
         links.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ fn a_chain_of_successors_does_not_starve_the_queue() {
         }
         until("the chains run", || links.load(Ordering::Relaxed) > 100);
         for n in 0..amount(200, 20_000) {
-            // From outside into the global queue, and from a goroutine into the ring.
+            // A thread spawns into the global queue, a goroutine into the ring of its P.
             assert_eq!(gort::spawn(move || n).join().unwrap(), n);
             assert_eq!(gort::run(|| gort::spawn(move || n).join().unwrap()), n);
         }
@@ -68,7 +68,7 @@ fn two_that_wake_each_other_do_not_starve_the_queue() {
             let (stop, rounds) = (endless.stop_flag(), rounds.clone());
             gort::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    // Parks for a goroutine that is in runnext; that one readies us into runnext.
+                    // Parks until the goroutine in runnext has run, which readies this one into runnext.
                     gort::spawn(|| ()).join().unwrap();
                     rounds.fetch_add(1, Ordering::Relaxed);
                 }
@@ -160,13 +160,13 @@ fn a_stream_of_new_goroutines_does_not_starve_old_ones() {
                 gort::yield_now();
             }
         });
-        // Never yields, never joins: only the end of its slice stops it.
+        // Never yields and never joins: only the end of its time slice stops it.
         let spawner = gort::spawn(move || {
             let mut spawned = 0usize;
             while !stop.load(Ordering::Relaxed) {
                 gort::spawn(|| ());
                 spawned += 1;
-                // Not more than a queue can hold: this is about turns, not about memory.
+                // No more than a queue can hold: this test is about turns, not about memory.
                 while gort::runtime::num_goroutines() > 1_000 && !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }

@@ -1,4 +1,5 @@
-//! A process whose limit of threads is its number of Ps: a thread that waits for I/O must also run goroutines.
+//! A process whose limit of threads is its number of Ps: a thread that waits for I/O must also run
+//! goroutines.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{Procs, amount, cpu_time, spin_until, until};
 use gort::runtime::{max_procs, set_max_procs};
 
-/// Starts a child with these variables; returns its number of Ps and what it complained about.
+/// Starts a child with these variables. Returns its number of Ps and its warnings.
 fn procs_of_child(variables: &[(&str, &str)]) -> (usize, Vec<String>) {
     const NAME: &str = "the_environment_sets_the_number_and_bad_values_give_a_warning";
     let mut child = common::child(NAME, "procs");
@@ -62,7 +62,7 @@ fn setting_returns_the_former_value_and_clamps() {
     assert_eq!(gort::run(max_procs), 2);
 }
 
-/// Goroutines that do all there is to do, until they are told to stop; each counts its rounds.
+/// Goroutines that yield, spawn, join and open scopes until they are told to stop. Each counts its rounds.
 struct Load {
     stop: Arc<AtomicBool>,
     goroutines: Vec<(Arc<AtomicUsize>, gort::JoinHandle<()>)>,
@@ -99,7 +99,7 @@ impl Load {
         }
     }
 
-    /// Every one of them still makes progress, and all of them end.
+    /// Checks that each goroutine still makes progress, and ends all of them.
     fn stop(self) {
         let before: Vec<_> =
             self.goroutines.iter().map(|(rounds, _)| rounds.load(Ordering::Relaxed)).collect();
@@ -178,7 +178,7 @@ fn the_most_ps_there_can_be_work() {
     assert_eq!(gort::run(|| 1), 1);
 }
 
-/// Lets `n` goroutines wait for each other without ever entering the runtime.
+/// Lets `n` goroutines wait for each other without a call of the runtime: that takes `n` Ps.
 fn run_at_once(n: usize) {
     let here = Arc::new(AtomicUsize::new(0));
     let handles: Vec<_> = (0..n)
@@ -254,7 +254,7 @@ fn after_a_shrink_goroutines_run_one_at_a_time() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    // A bit more than one CPU: the runtime's own threads.
+    // A bit more than one CPU, for the runtime's own threads.
     assert!(shares.iter().all(|share| *share < 1.3), "CPUs used with one P: {shares:?}");
 }
 

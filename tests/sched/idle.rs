@@ -1,8 +1,8 @@
-//! Idle means idle: no thread of the runtime wakes up when there is nothing to do, and threads that are no longer
-//! needed end.
+//! An idle runtime is idle: none of its threads wakes up when there is nothing to do, and threads that are no
+//! longer needed end.
 //!
-//! These tests take some seconds: an idle thread waits 5 s before it asks whether it is one too many, and the stacks
-//! are trimmed a second or two after the last goroutine ran.
+//! These tests take some seconds. An idle thread waits for 5 s before it asks whether it is needed, and the
+//! trimmer gives stacks back a second or two after the last goroutine ran.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use common::until;
 
-/// For each thread of the runtime: its name, and how often it was switched to.
+/// The threads of the runtime: the name of each, and how often it was switched to.
 fn runtime_threads() -> BTreeMap<u32, (String, u64)> {
     let mut threads = BTreeMap::new();
     for entry in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
-        // It may end meanwhile.
+        // The thread may have ended.
         let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else { continue };
         let field = |name: &str| {
             status.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
@@ -38,7 +38,7 @@ fn ms() -> usize {
     runtime_threads().values().filter(|(name, _)| name.starts_with("gort-m")).count()
 }
 
-/// Waits until no thread of the runtime has woken up for a second, and then checks that it stays so.
+/// Waits until no thread of the runtime has woken up for three seconds.
 fn becomes_idle() {
     let window = Duration::from_secs(1);
     let start = Instant::now();
@@ -126,7 +126,7 @@ fn threads_that_a_burst_of_blocking_calls_needed_end() {
             let (blocked, receiver) = (blocked.clone(), receiver.clone());
             gort::spawn(move || {
                 blocked.fetch_add(1, Ordering::Relaxed);
-                // All but one block for the lock, that one for the message.
+                // One goroutine waits for the message, the others for the lock.
                 assert!(receiver.lock().unwrap().recv().is_err());
             })
         })
@@ -137,7 +137,7 @@ fn threads_that_a_burst_of_blocking_calls_needed_end() {
     for handle in handles {
         handle.join().unwrap();
     }
-    // GOMAXPROCS + 1 idle ones stay.
+    // GOMAXPROCS + 1 idle threads stay.
     until("the others have ended", || ms() <= 3);
     assert_eq!(gort::run(|| gort::spawn(|| 5).join().unwrap()), 5);
     becomes_idle();

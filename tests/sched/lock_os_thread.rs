@@ -87,7 +87,7 @@ fn locks_nest() {
         }
         drop(inner);
         drop(outer);
-        // Free again: it can move.
+        // Unlocked: the goroutine can move.
         migrate();
         assert_ne!(tid(), thread);
     });
@@ -101,7 +101,7 @@ fn unlocking_without_a_lock_is_harmless() {
         for _ in 0..10 {
             unlock_os_thread();
         }
-        // Had these counted, the lock would not hold now.
+        // If these calls had counted, the lock would not hold now.
         let _bound = os_thread_guard();
         let thread = tid();
         for _ in 0..100 {
@@ -127,7 +127,7 @@ fn a_goroutine_that_ends_locked_takes_its_thread_with_it() {
         .unwrap();
         until("the thread has ended", || !threads().contains(&thread));
     }
-    // Also one that panics.
+    // So does a goroutine that panics.
     let thread = Arc::new(AtomicUsize::new(0));
     let seen = thread.clone();
     let failed = gort::spawn(move || {

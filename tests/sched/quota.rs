@@ -1,5 +1,5 @@
-//! GOMAXPROCS follows the CPU quota of a real control group. Skipped where none can be made: that takes root and a writable
-//! hierarchy.
+//! GOMAXPROCS follows the CPU quota of a real control group. The test is skipped where it cannot make one:
+//! that takes root and a writable hierarchy.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use common::until;
 
-/// A control group with a CPU quota; removed when dropped.
+/// A control group with a CPU quota. The drop removes it.
 struct Group {
     dir: PathBuf,
     unified: bool,
 }
 
 impl Group {
-    /// Below the one that this process is in.
+    /// Makes a group below the one that this process is in.
     fn make() -> io::Result<Group> {
         let own = fs::read_to_string("/proc/self/cgroup")?;
         let path_of = |wanted: &dyn Fn(&str) -> bool| {
@@ -42,7 +42,7 @@ impl Group {
         Ok(group)
     }
 
-    /// From its directory, for who did not make it.
+    /// The group of that directory. Another process made it and will remove it.
     fn at(dir: PathBuf) -> std::mem::ManuallyDrop<Group> {
         let unified = dir.join("cpu.max").exists();
         std::mem::ManuallyDrop::new(Group { dir, unified })
@@ -88,7 +88,7 @@ fn the_quota_of_a_real_group_is_followed_live() {
     let group = Group::at(std::env::var_os(DIR).unwrap().into());
     group.enter().unwrap();
     assert_eq!(gort::runtime::max_procs(), 2, "one and a half are rounded up");
-    // The limits are looked at while there is something to do.
+    // The runtime looks at the limits while it has something to do.
     let work = gort::spawn(|| {
         loop {
             gort::sleep(Duration::from_millis(5))
@@ -99,7 +99,8 @@ fn the_quota_of_a_real_group_is_followed_live() {
         until("the number follows", || gort::runtime::max_procs() == expected);
     }
     drop(work);
-    // Also while goroutines compute that have to be interrupted for it; and others still get threads to block.
+    // The number also follows when hogs have to be interrupted for it, and other goroutines still get threads
+    // to block.
     group.allow(200).unwrap();
     until("the number follows", || gort::runtime::max_procs() == 2);
     for _ in 0..2 {

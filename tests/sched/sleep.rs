@@ -29,8 +29,8 @@ fn all_sleepers_wake_up_and_none_is_early() {
     });
 }
 
-/// Puts goroutines to sleep whose deadlines are 10 µs apart, and keeps the only P until all deadlines have passed.
-/// Returns the order in which the goroutines ran again: each is known by the place of its deadline.
+/// Puts goroutines to sleep whose deadlines are 10 µs apart, and keeps the only P until all deadlines have
+/// passed. Returns the order in which the goroutines ran again: each is known by the place of its deadline.
 fn wake_together(count: usize) -> Vec<usize> {
     let (asleep, order) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let start = Instant::now() + Duration::from_millis(1);
@@ -57,8 +57,8 @@ fn wake_together(count: usize) -> Vec<usize> {
 fn sleepers_that_are_due_together_wake_in_the_order_of_their_deadlines() {
     const SLEEPERS: usize = 50;
     let _procs = Procs::set(1);
-    // On a busy machine some deadlines pass before all goroutines sleep, or a preemption divides the sleepers among
-    // several queues. A wrong order of the timers would show in every round.
+    // On a busy machine some deadlines pass before all goroutines sleep, or a preemption divides the sleepers
+    // among several queues. A wrong order of the timers would show in every round.
     until("a round shows the order", || gort::run(|| wake_together(SLEEPERS)).into_iter().eq(0..SLEEPERS));
 }
 

@@ -74,8 +74,8 @@ fn many_unmarked_blocking_calls_overlap() {
     });
 }
 
-/// A goroutine that wants the lock blocks its thread. The holder needs a P to go on, and the scheduler must not run all
-/// the others first.
+/// A goroutine that wants the lock blocks its thread. The holder needs a P to go on, and the scheduler must
+/// not run all the others first.
 #[test]
 fn the_holder_of_a_lock_does_not_wait_behind_those_that_want_it() {
     const ALL: usize = 2_000;
@@ -147,8 +147,8 @@ fn the_runtime_can_be_used_inside_a_blocking_call() {
     });
 }
 
-/// Two goroutines that wake each other quickly have no use for a second P. When one of them computes for long after
-/// the wake-up, the other must run on the second P.
+/// Two goroutines that wake each other quickly have no use for a second P. When one of them computes for long
+/// after the wake-up, the other must run on the second P.
 #[test]
 fn a_goroutine_runs_although_its_waker_computes_for_long() {
     with_procs(2, || {
@@ -163,7 +163,8 @@ fn a_goroutine_runs_although_its_waker_computes_for_long() {
             }
         });
         let preempted = || gort::runtime::stats().preempted;
-        // A preemption of the waker also lets the other goroutine run, but later. A round without one is the proof.
+        // A preemption of the waker also lets the other goroutine run, but later. A round without one is the
+        // proof.
         let mut round = 0;
         until("the other goroutine ran without a preemption of its waker", || {
             for _ in 0..10_000 {
@@ -183,8 +184,8 @@ fn a_goroutine_runs_although_its_waker_computes_for_long() {
     });
 }
 
-/// The runtime asks through /proc whether a thread computes or sleeps, which takes a descriptor. Without an answer it
-/// interrupts the thread, or takes it for one that blocks.
+/// The runtime asks through /proc whether a thread computes or sleeps, which takes a descriptor. Without an
+/// answer it interrupts the thread, or takes it for one that blocks.
 #[test]
 fn a_loop_starves_nobody_when_there_are_no_descriptors() {
     if !common::alone("a_loop_starves_nobody_when_there_are_no_descriptors") {

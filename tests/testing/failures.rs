@@ -17,7 +17,7 @@ fn an_empty_bubble_ends_and_returns() {
 }
 
 #[test]
-fn a_deadlock_is_found_and_says_who_waits() {
+fn a_deadlock_is_found_and_lists_the_waiters() {
     let text = panic_of(|| {
         let (_s, r) = bounded::<()>(0);
         gort::Builder::new()
@@ -33,7 +33,7 @@ fn a_deadlock_is_found_and_says_who_waits() {
     assert!(text.contains("deadlock") && text.contains("GORT_SEED=1"), "{text}");
     assert!(text.contains("'the child': sync.Mutex.Lock") && text.contains("chan receive"), "{text}");
     assert!(text.contains("failures.rs"), "where it was spawned: {text}");
-    // Asleep for ever.
+    // A goroutine that sleeps for ever.
     assert!(panic_of(|| sleep(Duration::MAX)).contains("sleep"));
 }
 

@@ -1,8 +1,9 @@
-//! `gort::testing`: bubbles with virtual time and repeatable schedules. By behaviour from Go's synctest tests: TestNow,
-//! TestRunEmpty, TestSimpleWait, TestGoroutineWait, TestWait, TestMallocs (as a stress), TestTimerReadBeforeDeadline,
-//! TestTimerReadAfterDeadline, TestTimerReset, TestTimeAfter, TestTimerAfterBubbleExit, TestTimerFromOutsideBubble,
-//! TestDeadlockRoot, TestDeadlockChild, TestDeadlockTicker, TestCond, TestWaitGroupInBubble, TestContextDeadline,
-//! TestHappensBefore (as one goroutine at a time).
+//! `gort::testing`: bubbles with virtual time and repeatable schedules. By behaviour from Go's synctest
+//! tests: TestNow, TestRunEmpty, TestSimpleWait, TestGoroutineWait, TestWait, TestMallocs (as a stress),
+//! TestTimerReadBeforeDeadline, TestTimerReadAfterDeadline, TestTimerReset, TestTimeAfter,
+//! TestTimerAfterBubbleExit, TestTimerFromOutsideBubble, TestDeadlockRoot, TestDeadlockChild,
+//! TestDeadlockTicker, TestCond, TestWaitGroupInBubble, TestContextDeadline, TestHappensBefore (as one
+//! goroutine at a time).
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -12,7 +12,7 @@ use crate::common::{listen, until};
 use crate::{HOUR, MS};
 
 #[test]
-fn many_bubbles_at_once() {
+fn bubbles_run_side_by_side() {
     let threads: Vec<_> = (0..4u64)
         .map(|n| {
             std::thread::spawn(move || {
@@ -34,7 +34,7 @@ fn many_bubbles_at_once() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Waits from outside disturb the schedule, but nothing is lost.
+/// A message from outside disturbs the schedule, but none is lost.
 #[test]
 fn the_outside_can_wake_the_inside() {
     let (s, r) = bounded(0);
@@ -46,7 +46,8 @@ fn the_outside_can_wake_the_inside() {
     });
     bubble(move || {
         let taker = gort::spawn(move || r.iter().for_each(|n| answer.send(n).unwrap()));
-        // While goroutines wait for a message from outside, another one must be runnable: else the bubble is stuck.
+        // While goroutines wait for a message from outside, another one must be runnable: else the bubble is
+        // stuck.
         until("all messages were taken", || taker.is_finished());
         taker.join().unwrap();
     });
@@ -79,7 +80,7 @@ fn a_wait_for_io_holds_the_clock() {
     server.join().unwrap();
 }
 
-/// Whoever looks at the goroutines of a bubble from outside holds them for a moment.
+/// A dump from outside holds the goroutines of a bubble for a moment.
 #[test]
 fn dumps_do_not_disturb() {
     let done = Arc::new(AtomicBool::new(false));

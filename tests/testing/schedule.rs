@@ -1,4 +1,4 @@
-//! The schedule of a bubble: who runs when.
+//! The schedule of a bubble.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,7 +81,7 @@ fn one_goroutine_at_a_time() {
     });
 }
 
-/// What a busy program did, step by step.
+/// Runs a busy program and returns what it did, step by step.
 fn history(seed: u64) -> Vec<(u32, Duration)> {
     Bubble::new().seed(seed).run(|| {
         let start = now();
@@ -129,7 +129,7 @@ fn a_seed_determines_the_schedule() {
     assert!(different.len() > 10, "seeds make a difference");
 }
 
-/// A bug that only some orders show: a check and an act that are not one step.
+/// A bug that shows only in some orders: another goroutine runs between the check and the act.
 #[test]
 fn some_seed_finds_a_race() {
     let sells_too_many = |seed| {
@@ -155,9 +155,9 @@ fn some_seed_finds_a_race() {
     assert!(found.contains(&true) && found.contains(&false));
 }
 
-/// The clock of a bubble stands still while somebody runs, and waiting for a lock ends all the same.
+/// The clock of a bubble stands still while a goroutine runs, and yet every wait for a lock ends.
 #[test]
-fn nobody_is_kept_from_a_lock_for_ever() {
+fn no_goroutine_is_kept_from_a_lock_for_ever() {
     for seed in 0..20 {
         Bubble::new().seed(seed).run(|| {
             let flag = Arc::new(Mutex::new(false));
@@ -177,7 +177,7 @@ fn nobody_is_kept_from_a_lock_for_ever() {
                 .map(|_| {
                     let flag = flag.clone();
                     gort::spawn(move || {
-                        // Two readers whose reads overlap.
+                        // The reads of the two readers overlap.
                         loop {
                             let guard = flag.read();
                             if *guard {

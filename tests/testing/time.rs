@@ -36,7 +36,7 @@ fn time_stands_still_and_jumps_exactly() {
         for (n, sleeper) in (1..).zip(sleepers) {
             assert_eq!(sleeper.join().unwrap(), start + (2 + n) * HOUR);
         }
-        // A century of seconds.
+        // A century.
         sleep(Duration::from_secs(100 * 365 * 24 * 3600));
     });
     assert!(real.elapsed() < HOUR, "real time passed");
@@ -95,7 +95,7 @@ fn functions_of_timers_run_in_the_bubble() {
         sleep(HOUR / 2);
         assert!(stopped.stop());
         sleep(HOUR);
-        // Left behind when the bubble ends: it never runs.
+        // This one is left when the bubble ends, and never runs.
         after_func(HOUR, || unreachable!());
     });
 }

@@ -52,7 +52,7 @@ const COUNTERS: &str = r#"
 #[test]
 fn thread_locals_of_a_loaded_library_are_the_goroutines_own() {
     let _procs = Procs::set(4);
-    // Blocks that exist before the library does.
+    // TLS blocks that are older than the library.
     let before: Vec<_> = (0..50).map(|_| gort::spawn(gort::yield_now)).collect();
     let go_on = Arc::new(AtomicBool::new(false));
     let seen = go_on.clone();
@@ -99,7 +99,7 @@ fn a_goroutine_that_exists_can_use_a_library_loaded_later() {
             other.join().unwrap();
         }
         assert_eq!(gort::spawn(move || add(1)).join().unwrap(), 6);
-        // SAFETY: nobody calls it any more.
+        // SAFETY: nothing calls it any more.
         assert_eq!(unsafe { libc::dlclose(library.handle) }, 0);
         assert_eq!(gort::spawn(|| 1).join().unwrap(), 1);
         let again = Library::load(COUNTERS, &[]);
@@ -126,11 +126,11 @@ fn thread_locals_of_a_loaded_library_do_not_leak() {
     let before = status_bytes("VmRSS");
     rounds(amount(300, 10_000));
     let growth = status_bytes("VmRSS").saturating_sub(before);
-    // Each goroutine used 20 kB: 60 MB if they leaked.
+    // Each goroutine used 20 kB, which would be 60 MB if they leaked.
     assert!(growth < 4 << 20, "{growth}");
 }
 
-/// A library that insists on static thread-locals, of so many bytes.
+/// A library with this number of bytes of static thread-locals.
 fn load_static(bytes: usize) -> Library {
     let source = format!(
         "static __thread int counter = 5;
@@ -148,7 +148,7 @@ fn a_loaded_library_may_have_static_thread_locals() {
     gort::run(|| {});
     let library = load_static(100);
     let add = library.function(c"add");
-    // New goroutines on new blocks: the one that waits keeps the old ones.
+    // Goroutines that wait keep the old blocks, so new goroutines get new ones.
     let (open, gate) = gort::chan::bounded::<()>(0);
     let others: Vec<_> = (0..100)
         .map(|_| {
@@ -170,7 +170,7 @@ fn a_loaded_library_may_have_static_thread_locals() {
             })
             .collect();
         for handle in handles {
-            // Zero on blocks that are older than the library.
+            // Zero on a block that is older than the library.
             assert!([0, 5].contains(&handle.join().unwrap()));
         }
     }
@@ -199,7 +199,7 @@ fn too_many_static_thread_locals_of_a_loaded_library_are_an_error() {
     };
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
     assert!(error.to_string().contains("static thread-local storage"), "{error}");
-    // Those that exist go on.
+    // The goroutines that exist go on.
     drop(open);
     for handle in handles {
         handle.join().unwrap();

@@ -1,4 +1,4 @@
-//! What the C library keeps for each thread is the goroutine's own: errno, locale, keys, stack bounds.
+//! What the C library keeps for each thread belongs to the goroutine: errno, locale, keys, stack bounds.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -79,7 +79,7 @@ fn a_locale_stays_with_the_goroutine() {
                     assert_eq!(codeset, c"UTF-8");
                     gort::spawn(move || assert_eq!(global(), of_threads)).join().unwrap();
                     assert_eq!(libc::uselocale(ptr::null_mut()), own);
-                    // Left in use: the next goroutine on this block must not see it.
+                    // The locale stays in use: the next goroutine on this block must not see it.
                 }
             })
         })
@@ -161,7 +161,8 @@ fn pthread_self_is_the_goroutine() {
                 migrate();
                 // SAFETY: as above.
                 assert_eq!(own, unsafe { libc::pthread_self() });
-                // The next goroutine gets the block of one that has ended: so none ends before all have theirs.
+                // The next goroutine gets the block of one that has ended: so none ends before all have
+                // theirs.
                 here.fetch_add(1, Ordering::AcqRel);
                 until("all goroutines have asked", || here.load(Ordering::Acquire) == ALL);
                 own
@@ -257,7 +258,7 @@ fn a_destructor_that_sets_its_key_again_is_repeated_but_not_for_ever() {
         })
         .join()
         .unwrap();
-        // Before join at least so often as POSIX says; never endlessly.
+        // Before `join` returns, at least as often as POSIX says, and not endlessly.
         let calls = CALLS.load(Ordering::Relaxed) - before;
         assert!((4..=8).contains(&calls), "{calls}");
     }
@@ -283,7 +284,7 @@ fn the_value_of_a_deleted_key_is_not_destroyed_by_its_successors_destructor() {
         .join()
         .map(|key| {
             assert_eq!(gort::spawn(move || get_key(key)).join().unwrap(), 0);
-            // SAFETY: nobody uses it any more.
+            // SAFETY: nothing uses it any more.
             unsafe { libc::pthread_key_delete(key) }
         })
         .unwrap();
@@ -347,7 +348,7 @@ fn a_goroutine_may_fork() {
 #[test]
 fn user_and_group_ids_can_be_set_while_goroutines_run() {
     let _procs = Procs::set(4);
-    // To the ids that they are: anybody may.
+    // To the ids that the process has: every process may.
     // SAFETY: plain calls.
     let set = || unsafe { (libc::setgid(libc::getgid()), libc::setuid(libc::getuid())) };
     let stop = Arc::new(AtomicBool::new(false));
@@ -410,7 +411,7 @@ fn an_ordinary_mutex_of_c_may_be_held_across_migrations() {
     });
 }
 
-/// The runtime's threads are not in the child, which is told so instead of waiting for them.
+/// The runtime's threads do not exist in the child. The child is told so, instead of waiting for them.
 #[test]
 fn a_forked_child_that_uses_the_runtime_is_told_that_it_cannot() {
     if !common::alone("a_forked_child_that_uses_the_runtime_is_told_that_it_cannot") {
@@ -433,7 +434,8 @@ fn a_forked_child_that_uses_the_runtime_is_told_that_it_cannot() {
     gort::run(|| ());
 }
 
-/// What needs much of it leaves the one that is there in place, and does not take away what the thread goes on to use.
+/// A library that needs a large signal stack replaces a thread's if that is too small. gort goes on to use
+/// its own, so it makes it large enough.
 #[test]
 fn signal_stacks_are_large_enough_for_others() {
     let size = gort::spawn(|| {

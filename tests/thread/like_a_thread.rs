@@ -1,4 +1,4 @@
-//! Inside a goroutine, std works as in a thread: its blocking, its locks, its output, its processes and threads.
+//! Inside a goroutine, std works as in a thread: blocking calls, locks, output, processes and threads.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{Procs, Watchdog, amount, migrate, until};
 
-/// With one P, where every call that blocks its thread would stop all the others, and with several.
+/// Runs `f` with one P, where a call that blocks its thread would stop all others, and with four.
 fn with_few_and_many_procs(f: impl Fn()) {
     for procs in [1, 4] {
         let _procs = Procs::set(procs);
@@ -73,7 +73,7 @@ fn park_and_unpark_of_std_work_on_goroutines() {
         .join()
         .unwrap();
         sleeper.join().unwrap();
-        // A token that is there already.
+        // The token is there already.
         gort::run(|| {
             std::thread::current().unpark();
             std::thread::park();
@@ -316,7 +316,7 @@ fn output_is_whole_lines_and_its_lock_may_be_held_across_migrations() {
                     let mut lock = std::io::stdout().lock();
                     write!(lock, "locked {n} ").unwrap();
                     migrate();
-                    // The same goroutine again, on another thread: the lock is its own.
+                    // The same goroutine, on another thread: the lock is its own.
                     println!("and again {n}");
                     writeln!(lock, "until here {n}").unwrap();
                     drop(lock);

@@ -1,5 +1,6 @@
-//! Thread-locals are the goroutine's own: fresh at its start, its own across yields and migrations, destroyed at its
-//! end. What libc keeps per thread is in `libc.rs`, what std builds on threads in `like_a_thread.rs`.
+//! Thread-locals belong to the goroutine: fresh at its start, the same across yields and migrations,
+//! destroyed at its end. `libc.rs` tests what libc keeps for each thread, `like_a_thread.rs` what std builds
+//! on threads.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -18,7 +19,7 @@ thread_local! {
     static WORDS: RefCell<Vec<String>> = RefCell::new(vec!["first".into()]);
 }
 
-/// Tells TLS blocks apart.
+/// Tells TLS blocks apart, by the address of a thread-local.
 fn block() -> usize {
     NUMBER.with(|number| std::ptr::from_ref(number).addr())
 }
@@ -87,7 +88,7 @@ fn borrows_of_thread_locals_may_be_held_across_migrations() {
                         migrate();
                         assert_ne!(before, tid());
                         moves.fetch_add(1, Ordering::Relaxed);
-                        // Nobody else can have seen this cell as borrowed, or changed it.
+                        // No other goroutine can have borrowed or changed this cell.
                         assert!(words.try_borrow().is_err());
                         assert_eq!(held.len(), step + 2);
                         assert_eq!(held[step + 1], format!("{n}/{step}"));
@@ -127,7 +128,7 @@ fn thread_ids_are_the_goroutines_own_and_stable_across_migrations() {
     let _procs = Procs::set(4);
     let id = || std::thread::current().id();
     let mut ids: HashSet<ThreadId> = HashSet::from([id()]);
-    // One after the other, on used blocks, and many at once.
+    // First one after the other, on used blocks; then many at once.
     for _ in 0..500 {
         assert!(ids.insert(gort::spawn(id).join().unwrap()));
     }
@@ -148,7 +149,7 @@ fn thread_ids_are_the_goroutines_own_and_stable_across_migrations() {
     }
 }
 
-/// Writes down when it is dropped.
+/// Logs its drop.
 struct Witness {
     what: &'static str,
     log: Arc<Mutex<Vec<&'static str>>>,
@@ -224,7 +225,7 @@ fn destructors_may_block_migrate_and_use_other_thread_locals() {
             assert_ne!(id, 0);
             migrate();
             assert_eq!(gort::current().id(), id);
-            // Made anew, or still there: usable either way.
+            // The thread-local was made anew or is still there: it is usable either way.
             assert_eq!(NUMBER.replace(8), 9);
             let inner = count.clone();
             gort::spawn(move || inner.fetch_add(1, Ordering::Relaxed)).join().unwrap();
@@ -258,7 +259,7 @@ fn a_result_dropped_by_its_goroutine_may_use_thread_locals_and_they_are_destroye
     struct UsesLocals(Arc<Mutex<Vec<&'static str>>>);
     impl Drop for UsesLocals {
         fn drop(&mut self) {
-            // The goroutine's own, be it before or after its destructors ran.
+            // These are the goroutine's own thread-locals, before and after their destructors ran.
             NUMBER.set(NUMBER.get() + 1);
             gort::yield_now();
             self.0.lock().unwrap().push("result");
@@ -371,9 +372,9 @@ fn all_of_the_stack_that_stacker_reports_can_be_used() {
     }
 }
 
-/// Destructors of pthread keys run last, and may use thread-locals for the first time.
+/// Destructors of pthread keys run last, and may be the first to use a thread-local.
 #[test]
-fn what_a_keys_destructor_uses_is_destroyed_too() {
+fn thread_locals_that_a_keys_destructor_uses_are_destroyed_too() {
     static DESTROYED: AtomicUsize = AtomicUsize::new(0);
     struct Late(Cell<u32>);
     impl Drop for Late {
@@ -399,6 +400,6 @@ fn what_a_keys_destructor_uses_is_destroyed_too() {
         .unwrap();
         assert_eq!(DESTROYED.load(Ordering::Relaxed), n + 1);
     }
-    // SAFETY: nobody uses it any more.
+    // SAFETY: nothing uses it any more.
     unsafe { libc::pthread_key_delete(key) };
 }

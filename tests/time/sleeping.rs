@@ -31,7 +31,7 @@ fn a_thread_sleeps_too() {
     sleep_until(start);
 }
 
-/// A sleep of zero lets others run, but does not wait; and it does not interfere with real sleeps.
+/// A sleep of zero lets other goroutines run and does not wait. It does not disturb real sleeps.
 #[test]
 fn sleeping_for_zero_lets_others_run() {
     let _procs = Procs::set(1);
@@ -49,7 +49,7 @@ fn sleeping_for_zero_lets_others_run() {
 }
 
 #[gort::test]
-fn what_cannot_be_counted_means_for_ever() {
+fn a_duration_beyond_the_clock_means_for_ever() {
     let forever = [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_nanos(u64::MAX)];
     let (s, woken) = bounded::<()>(0);
     for duration in forever {
@@ -59,7 +59,7 @@ fn what_cannot_be_counted_means_for_ever() {
             let _ = s.send(());
         });
     }
-    // Others are not disturbed, and none of these comes back.
+    // Other waits go on, and none of these sleeps ends.
     assert_eq!(woken.recv_timeout(Duration::from_millis(5)), Err(RecvTimeoutError::Timeout));
 }
 

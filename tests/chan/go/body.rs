@@ -1,10 +1,10 @@
-//! Behaviours of Go's channels, after four of Go's own programs: which operations block (`select3`), what a closed
-//! channel does in every way to look at it (`closedchan`), messages handed over by short-lived goroutines
-//! (`chanbarrier_test`), and what happens before what (`race_chan_test`).
+//! Behaviours of Go's channels, after four of Go's own programs: which operations block (`select3`), what a
+//! closed channel does in every kind of operation (`closedchan`), messages handed over by short-lived
+//! goroutines (`chanbarrier_test`), and which operation happens before which (`race_chan_test`).
 //!
-//! Differences that are meant: sending on a closed channel, which panics in Go, returns the message in an error;
-//! closing twice, which panics in Go, returns false; there are no nil channels, `never()` and a channel whose other
-//! side does nothing take their place.
+//! Intended differences: sending on a closed channel, which panics in Go, returns the message in an error;
+//! closing a channel twice, which panics in Go, returns false. gort has no nil channels: `never()`, or a
+//! channel whose other side does nothing, takes their place.
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use gort::chan::{
 
 use super::{go, test};
 
-/// Long enough to see that an operation waits. Nobody is there to end its wait, so it cannot be too short.
+/// Long enough to see that an operation waits. No partner will ever come, so the value cannot be too short.
 const MOMENT: Duration = Duration::from_millis(2);
 
 /// A sender to a channel that nobody receives from: Go's nil channel, for sending.
@@ -93,7 +93,7 @@ mod select3 {
     fn a_select_is_not_confused_when_it_sees_itself() {
         let (s, r) = bounded(0);
         select! { send(s, 1) -> _ => unreachable!(), recv(r) -> _ => unreachable!(), default(MOMENT) => {} }
-        // And two of them meet each other.
+        // Two such selects meet each other.
         let (s2, r2) = (s.clone(), r.clone());
         let other = go(move || select! { send(s2, 2) -> _ => None, recv(r2) -> msg => msg.ok() });
         let own = select! { send(s, 1) -> _ => None, recv(r) -> msg => msg.ok() };
@@ -104,8 +104,8 @@ mod select3 {
 mod closedchan {
     use super::{test, *};
 
-    /// A way to receive: the message, or that there is none and never will be. Never `None` here: that would mean
-    /// that the channel is not ready.
+    /// A way to receive: returns the message, or that no message will ever come. `None` would mean that the
+    /// channel is not ready, which never happens here.
     type Recv = fn(&Receiver<i32>) -> Option<Result<i32, RecvError>>;
     /// A way to send.
     type Send = fn(&Sender<i32>, i32) -> Option<Result<(), SendError<i32>>>;
@@ -126,7 +126,9 @@ mod closedchan {
         |r| select! { recv(r) -> msg => Some(msg), default => None },
         |r| select! { recv(r) -> msg => Some(msg), recv(never::<()>()) -> _ => None },
         |r| select! { recv(r) -> msg => Some(msg), recv(never::<()>()) -> _ => None, default => None },
-        |r| select! { recv(never::<()>()) -> _ => None, recv(r) -> msg => Some(msg), default(MOMENT) => None },
+        |r| {
+            select! { recv(never::<()>()) -> _ => None, recv(r) -> msg => Some(msg), default(MOMENT) => None }
+        },
         |r| {
             let mut sel = Select::new();
             sel.recv(r);
@@ -155,7 +157,9 @@ mod closedchan {
         |s, msg| select! { send(s, msg) -> res => Some(res) },
         |s, msg| select! { send(s, msg) -> res => Some(res), default => None },
         |s, msg| select! { send(s, msg) -> res => Some(res), recv(never::<()>()) -> _ => None },
-        |s, msg| select! { recv(never::<()>()) -> _ => None, send(s, msg) -> res => Some(res), default => None },
+        |s, msg| {
+            select! { recv(never::<()>()) -> _ => None, send(s, msg) -> res => Some(res), default => None }
+        },
         |s, msg| {
             let mut sel = Select::new();
             sel.send(s);
@@ -235,7 +239,7 @@ mod closedchan {
 mod chanbarrier_test {
     use super::{test, *};
 
-    /// A request is answered by a goroutine of its own, through a channel of its own; the answer is on the heap.
+    /// Asks a new goroutine for an answer, through a new channel. The answer is on the heap.
     fn request(answer: usize, with_select: bool) -> Box<[usize; 4]> {
         let (s, r) = bounded(0);
         let (_never_done, done) = bounded::<()>(0);
@@ -283,8 +287,8 @@ mod chanbarrier_test {
 mod race_chan_test {
     use super::{test, *};
 
-    /// A variable without any synchronisation of its own. What orders its uses are the channels of each test; a
-    /// race detector (ThreadSanitizer) sees it if they do not.
+    /// A variable without synchronisation of its own: the channels of each test order the accesses.
+    /// ThreadSanitizer reports a race if they do not.
     struct Plain<T>(UnsafeCell<T>);
 
     // SAFETY: the tests order their accesses by channels.
@@ -415,7 +419,7 @@ mod race_chan_test {
                     })
                 })
                 .collect();
-            // Room for all means that all have received.
+            // When the channel has room for all of these, all helpers have received.
             (0..N / 2).for_each(|_| s.send(()).unwrap());
             assert!(data.iter().all(|v| v.get() == 42));
             helpers.into_iter().for_each(|helper| helper.join().unwrap());
@@ -491,7 +495,7 @@ mod race_chan_test {
         }
     }
 
-    /// Every message is either received or given back, however sends, a close and receives race.
+    /// Every message is either received or given back, however sends, receives and a close race.
     #[test]
     fn a_close_that_races_with_sends_loses_no_message() {
         type Way = fn(&Sender<Box<usize>>, Box<usize>) -> Result<(), Box<usize>>;

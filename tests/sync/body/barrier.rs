@@ -1,4 +1,4 @@
-//! Barrier, as std has it.
+//! Barrier, as in std.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -139,9 +139,9 @@ fn a_late_waiter_does_not_steal_a_notification() {
                 let mut state = mutex.lock();
                 cond.wait_while(&mut state, |state| !state.1);
             });
-            // The first waiter waits already, so it is the one.
+            // The first waiter already waits, so the notification is for it.
             assert!(cond.notify_one());
-            // Whether the second has begun to wait or not, it sees this.
+            // The second waiter sees this, whether it has begun to wait or not.
             let mut state = mutex.lock();
             state.1 = true;
             cond.notify_all();

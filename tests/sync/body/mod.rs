@@ -1,5 +1,5 @@
-//! The tests, one file for each type of `gort::sync`. The module that includes this one says what `test`, `spawn`,
-//! `scope`, `sleep` and `yield_now` are.
+//! The tests, one file for each type of `gort::sync`. The module that includes this one says what `test`,
+//! `spawn`, `scope`, `sleep` and `yield_now` are.
 
 use super::{scope, sleep, spawn, test, yield_now};
 

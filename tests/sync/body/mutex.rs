@@ -40,7 +40,7 @@ fn a_hammered_mutex_excludes_and_loses_nobody() {
 }
 
 #[test]
-fn somebody_who_locks_again_at_once_does_not_starve_others() {
+fn a_party_that_locks_again_at_once_does_not_starve_others() {
     let mutex = Arc::new(Mutex::new(()));
     let stop = Arc::new(AtomicBool::new(false));
     let hog = spawn({
@@ -170,7 +170,7 @@ fn a_fair_unlock_lets_a_waiter_go_first() {
             let mutex = mutex.clone();
             move || *mutex.lock() = 1
         });
-        // `bump` hands the lock over once the other waits; until then we keep it.
+        // `bump` hands the lock over if the other waits. Otherwise we keep it.
         until("the waiter has had the lock", || {
             MutexGuard::bump(&mut guard);
             *guard == 1
@@ -184,7 +184,7 @@ fn a_fair_unlock_lets_a_waiter_go_first() {
 fn an_unlock_too_many_is_reported_and_harms_nothing() {
     let mutex = Mutex::new(());
     let message = panic_message(|| {
-        // SAFETY: unsound on purpose: nobody holds it, which is what the lock is to notice.
+        // SAFETY: unsound on purpose: nobody holds the lock, and it has to notice.
         unsafe { mutex.force_unlock() };
     });
     assert!(message.contains("unlocked mutex"), "{message}");

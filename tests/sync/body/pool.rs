@@ -10,7 +10,7 @@ use gort::sync::{Mutex, Pool};
 use super::{scope, test};
 
 #[test]
-fn what_was_put_comes_back() {
+fn values_that_were_put_come_back() {
     let pool: Pool<&str> = Pool::new(|| "new");
     assert_eq!(pool.take(), None);
     assert_eq!(pool.get(), "new");
@@ -33,7 +33,7 @@ fn new_values_are_made_only_when_there_is_none() {
 }
 
 #[test]
-fn nobody_gets_what_another_has() {
+fn no_value_is_given_out_twice() {
     let next = AtomicUsize::new(0);
     let pool = Pool::new(|| next.fetch_add(1, Ordering::Relaxed));
     let in_use = Mutex::new(HashSet::new());
@@ -55,7 +55,7 @@ fn nobody_gets_what_another_has() {
 }
 
 #[test]
-fn what_another_put_is_found() {
+fn values_that_others_put_are_found() {
     let pool: Pool<u32> = Pool::new(|| 0);
     scope(|s| {
         for n in 1..=8 {
@@ -68,7 +68,7 @@ fn what_another_put_is_found() {
     assert!(all.into_iter().eq(1..=8));
 }
 
-/// Counts the living.
+/// Counts the values that are alive.
 struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {

@@ -27,7 +27,7 @@ fn readers_are_inside_together() {
     }
 }
 
-/// One writer counts 10,000, a reader counts 1: the sum tells who is inside.
+/// A writer adds 10,000 to the activity and a reader 1, so the sum tells who is inside.
 fn hammer(readers: usize, loops: usize) {
     let lock = RwLock::new(0usize);
     let activity = AtomicI32::new(0);
@@ -163,7 +163,7 @@ fn a_recursive_read_passes_a_waiting_writer() {
         let lock = lock.clone();
         move || *lock.write() = 1
     });
-    // A queued writer is what keeps a plain reader out.
+    // A queued writer keeps plain readers out.
     until("the writer waits", || lock.try_read().is_none());
     assert!(lock.try_read_for(Duration::from_micros(100)).is_none());
     assert_eq!(*lock.read_recursive(), 0);
@@ -250,7 +250,7 @@ fn a_timeout_gives_up_not_before_its_time() {
 #[test]
 fn an_unlock_too_many_is_reported_and_harms_nothing() {
     let lock = RwLock::new(());
-    // SAFETY: unsound on purpose, here and below: nobody holds it so, which is what the lock is to notice.
+    // SAFETY: unsound on purpose, here and below: nobody holds the lock in this way, and it has to notice.
     let message = panic_message(|| unsafe { lock.force_unlock_read() });
     assert!(message.contains("not locked for reading"), "{message}");
     // SAFETY: as above.

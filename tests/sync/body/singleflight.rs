@@ -22,8 +22,8 @@ fn one_after_the_other_each_is_answered_anew() {
 #[test]
 fn many_at_once_share_one_answer() {
     const N: usize = 10;
-    // Callers join the first call while it goes on. A caller that comes after its end makes a call of its own, so
-    // one round may be too late; that all rounds are is as good as impossible.
+    // Callers join the first call while it goes on. A caller that comes too late makes a call of its own, so
+    // a round may fail. That every round fails is as good as impossible.
     until("all callers of a round share the first call", || {
         let (flights, calls, asked) = (SingleFlight::new(), AtomicUsize::new(0), AtomicUsize::new(0));
         let started = Barrier::new(2);
@@ -75,7 +75,7 @@ fn different_keys_do_not_meet() {
 }
 
 #[test]
-fn what_is_forgotten_is_asked_anew_while_it_goes_on() {
+fn a_forgotten_call_is_made_anew_while_it_goes_on() {
     let (flights, started) = (SingleFlight::new(), Barrier::new(2));
     let release = AtomicUsize::new(0);
     scope(|s| {
@@ -131,7 +131,7 @@ fn a_lonely_panic_leaves_nothing_behind() {
 }
 
 #[test]
-fn who_panicked_shares_nothing() {
+fn a_caller_that_panicked_shares_nothing() {
     let (flights, started, asked) = (SingleFlight::new(), Barrier::new(2), AtomicUsize::new(0));
     scope(|s| {
         let first = s.spawn(|| {

@@ -37,7 +37,7 @@ fn two_groups_meet_each_other_and_are_used_again() {
 }
 
 #[test]
-fn whoever_waited_sees_what_was_done() {
+fn a_waiter_sees_what_was_done_before() {
     for _ in 0..500 {
         let group = WaitGroup::new();
         let sum = Arc::new(AtomicUsize::new(0));
@@ -76,7 +76,7 @@ fn a_count_beyond_all_bounds_is_reported() {
 }
 
 #[test]
-fn timeouts() {
+fn waits_with_a_timeout_end_not_before_their_time() {
     let group = WaitGroup::new();
     assert!(group.wait_for(Duration::ZERO));
     group.add(1);
