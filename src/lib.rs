@@ -90,6 +90,8 @@ pub mod signal;
 mod stack;
 pub mod sync;
 mod sys;
+#[cfg(test)]
+mod test_util;
 pub mod testing;
 pub mod time;
 mod timer;

@@ -8,6 +8,7 @@ use std::thread;
 use super::*;
 use crate::chan::{bounded, unbounded};
 use crate::sync::WaitGroup;
+use crate::test_util::PATIENCE;
 
 fn start(group: &Arc<WaitGroup>, future: impl Future<Output = ()> + Send + 'static) {
     group.add(1);
@@ -17,6 +18,11 @@ fn start(group: &Arc<WaitGroup>, future: impl Future<Output = ()> + Send + 'stat
         group.done();
     })
     .unwrap();
+}
+
+#[track_caller]
+fn wait(group: &WaitGroup) {
+    assert!(group.wait_for(PATIENCE), "some tasks have not ended within {PATIENCE:?}");
 }
 
 #[test]
@@ -29,7 +35,7 @@ fn who_blocks_in_a_poll_keeps_nobody_waiting() {
         start(&group, async move { assert_eq!(receiver.recv(), Ok(7)) });
     }
     start(&group, async move { (0..BLOCKED).for_each(|_| sender.send(7).unwrap()) });
-    group.wait();
+    wait(&group);
 }
 
 #[test]
@@ -40,7 +46,7 @@ fn who_computes_in_a_poll_keeps_nobody_waiting() {
     for _ in 0..1000 {
         start(&group, async {});
     }
-    group.wait();
+    wait(&group);
     for _ in 0..20 {
         let done = Arc::new(AtomicUsize::new(0));
         let seen = done.clone();
@@ -55,7 +61,7 @@ fn who_computes_in_a_poll_keeps_nobody_waiting() {
                 done.fetch_add(1, Ordering::Relaxed);
             });
         }
-        group.wait();
+        wait(&group);
     }
 }
 
@@ -80,7 +86,7 @@ fn many_tasks_need_few_goroutines() {
         senders.iter().for_each(|sender| sender.send(()).unwrap());
     }
     drop(senders);
-    group.wait();
+    wait(&group);
     let goroutines = seen.lock().unwrap().len();
     assert!((1..TASKS / 4).contains(&goroutines), "{goroutines} goroutines polled {TASKS} tasks");
 }
@@ -102,7 +108,7 @@ fn threads_wake_tasks() {
         }
     });
     drop(sender);
-    group.wait();
+    wait(&group);
 }
 
 #[test]
@@ -115,7 +121,7 @@ fn timers_wake_tasks() {
             }
         });
     }
-    group.wait();
+    wait(&group);
 }
 
 #[test]
@@ -124,14 +130,14 @@ fn who_stays_bound_to_its_thread_leaves() {
     for _ in 0..20 {
         start(&group, async { crate::runtime::lock_os_thread() });
     }
-    group.wait();
+    wait(&group);
     let (sender, receiver) = bounded(0);
     for _ in 0..100 {
         let sender = sender.clone();
         start(&group, async move { sender.send(current().map(|g| g.lock_count.get())).unwrap() });
         assert_eq!(receiver.recv(), Ok(Some(0)));
     }
-    group.wait();
+    wait(&group);
 }
 
 #[test]
@@ -152,5 +158,5 @@ fn a_panic_ends_its_task_only() {
         })
         .unwrap();
     }
-    group.wait();
+    wait(&group);
 }

@@ -1,26 +1,6 @@
-//! Everybody is a goroutine.
+//! All parties are goroutines, the tests themselves too.
 
 pub(crate) use gort::{scope, sleep, spawn, test, yield_now};
 
-#[path = "barrier.rs"]
-mod barrier;
-#[path = "condvar.rs"]
-mod condvar;
-#[path = "lazy_lock.rs"]
-mod lazy_lock;
-#[path = "mutex.rs"]
-mod mutex;
-#[path = "once.rs"]
-mod once;
-#[path = "once_lock.rs"]
-mod once_lock;
-#[path = "pool.rs"]
-mod pool;
-#[path = "rwlock.rs"]
-mod rwlock;
-#[path = "semaphore.rs"]
-mod semaphore;
-#[path = "singleflight.rs"]
-mod singleflight;
-#[path = "wait_group.rs"]
-mod wait_group;
+#[path = "body/mod.rs"]
+mod body;

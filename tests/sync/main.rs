@@ -1,9 +1,11 @@
-//! Behaviour of `gort::sync`, as its users see it. The same bodies run in each form; the forms differ in where they
-//! take `test`, `spawn`, `scope`, `sleep` and `yield_now` from.
+//! The behaviour of `gort::sync` as its users see it. The same tests, in `body/`, run in three forms: the
+//! parties are goroutines, OS threads, or both.
 
-#![allow(clippy::duplicate_mod, reason = "the same tests in two forms: goroutines and OS threads")]
+#![allow(clippy::duplicate_mod, reason = "the same tests in three forms")]
+
+#[path = "../common/mod.rs"]
+mod common;
 
 mod goroutines;
 mod mixed;
-mod support;
 mod threads;

@@ -1,27 +1,7 @@
-//! Everybody is a plain OS thread.
+//! All parties are OS threads.
 
 pub(crate) use std::prelude::v1::test;
 pub(crate) use std::thread::{scope, sleep, spawn, yield_now};
 
-#[path = "barrier.rs"]
-mod barrier;
-#[path = "condvar.rs"]
-mod condvar;
-#[path = "lazy_lock.rs"]
-mod lazy_lock;
-#[path = "mutex.rs"]
-mod mutex;
-#[path = "once.rs"]
-mod once;
-#[path = "once_lock.rs"]
-mod once_lock;
-#[path = "pool.rs"]
-mod pool;
-#[path = "rwlock.rs"]
-mod rwlock;
-#[path = "semaphore.rs"]
-mod semaphore;
-#[path = "singleflight.rs"]
-mod singleflight;
-#[path = "wait_group.rs"]
-mod wait_group;
+#[path = "body/mod.rs"]
+mod body;

@@ -1,6 +1,6 @@
-//! Timers that call functions. By behaviour from Go: TestAfterFunc, TestAfterFuncStarvation, TestTickerStress,
-//! TestTimerStopStress, TestStopResult and TestResetResult for functions, TestOverflowPeriodRuntimeTimer; and
-//! `timeout`.
+//! Timers that call functions. By behaviour from Go: TestAfterFunc, TestAfterFuncStarvation,
+//! TestTickerStress, TestTimerStopStress, TestStopResult and TestResetResult for functions,
+//! TestOverflowPeriodRuntimeTimer; and `timeout`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ fn a_function_starts_the_next_one() {
     assert_ne!(r.recv().unwrap(), gort::current().id());
 }
 
-/// The whole process has nothing to do, and nobody waits for timers, when a plain thread starts one.
+/// A plain thread starts a timer while the process has nothing to do and no M waits for timers.
 #[test]
 fn threads_start_and_stop_functions() {
     for n in 0..200 {
@@ -37,7 +37,7 @@ fn threads_start_and_stop_functions() {
         let _timer = after_func(wanted, move || s.send(Instant::now()).unwrap());
         assert!(r.recv().unwrap() >= start + wanted);
         if n % 20 == 0 {
-            std::thread::sleep(2 * MS); // everybody has gone to sleep
+            std::thread::sleep(2 * MS); // All Ms have gone to sleep.
         }
         let late = after_func(Duration::from_secs(3600), || unreachable!());
         assert!(late.stop() && !late.stop());
@@ -119,7 +119,7 @@ fn a_function_that_blocks_or_panics_keeps_no_other_from_running() {
     drop(hold);
 }
 
-/// What the function owns is dropped, once, also if it never runs; and its drop may block.
+/// What the function owns is dropped once, even if the function never runs. The drop may block.
 #[gort::test]
 fn what_a_function_owns_is_dropped() {
     struct Told(gort::chan::Sender<()>);
@@ -141,7 +141,7 @@ fn what_a_function_owns_is_dropped() {
     assert!(r.recv().is_err());
 }
 
-/// Two goroutines that only yield do not keep functions from running.
+/// Two goroutines that only yield do not keep the functions of timers from running.
 #[test]
 fn functions_run_despite_yielding_goroutines() {
     let _procs = Procs::set(1);

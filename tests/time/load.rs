@@ -1,5 +1,5 @@
-//! Timers under load: rows 8 and 9 of the list of what others got wrong. Nothing here waits for "long enough": a timer
-//! that is starved or lost makes the test hang, and the watchdog ends it.
+//! Timers under load: the row about timers in tests/README.md. These tests do not wait for "long enough": a
+//! timer that is starved or lost makes the test hang, and the watchdog ends it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::common::{Procs, amount, child, is_child, run_ok};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Runs `f` while `load` runs, as often as there are copies, until the flag is raised.
+/// Runs `f` while `copies` goroutines run `load`, until the flag is raised.
 fn under_load(procs: usize, copies: usize, load: fn(&AtomicBool), f: impl FnOnce() + Send) {
     let _procs = Procs::set(procs);
     gort::run(|| {
@@ -49,7 +49,7 @@ fn timers_fire_despite_hogs() {
     under_load(2, 4, hog, several_sleeps_and_timers);
 }
 
-/// go#38860, in a process where nothing else has happened: with one P there is one M, which has a hog on it.
+/// go#38860: the first timer of a process. With one P there is one M, and a hog runs on it.
 #[test]
 fn the_first_timer_of_a_process_fires_despite_a_hog() {
     if is_child("hog") {
@@ -108,20 +108,20 @@ fn timers_fire_despite_spawning() {
     under_load(1, 2, load, several_sleeps_and_timers);
 }
 
-/// The only P is left behind in a marked or an unmarked blocking call, and nobody else comes along.
+/// The only P is in a marked or an unmarked blocking call, and nothing else happens.
 #[test]
 fn timers_fire_despite_blocking_calls() {
     for marked in [true, false] {
         let _procs = Procs::set(1);
         gort::run(|| {
             let (s, woken) = std::sync::mpsc::channel();
-            // Parked on its timer before the call begins.
+            // This goroutine waits for its timer before the call begins.
             let sleeper = gort::spawn(move || {
                 sleep(30 * MS);
                 s.send(Instant::now()).unwrap();
             });
             gort::yield_now();
-            // Blocks the thread until the sleeper has woken up: were it for this P, never.
+            // Blocks the thread until the sleeper has woken up, which never happens if the P stays here.
             let wait = || woken.recv_timeout(Duration::from_secs(60)).expect("the sleeper never woke up");
             if marked {
                 gort::blocking(wait)
@@ -133,7 +133,7 @@ fn timers_fire_despite_blocking_calls() {
     }
 }
 
-/// go#44868, go#47329: a timer that is moved to an earlier time, while the poller waits for a later one.
+/// go#44868, go#47329: a timer moves to an earlier time while the poller waits for a later one.
 #[test]
 fn an_earlier_timer_interrupts_the_poller() {
     let _procs = Procs::set(2);
@@ -142,15 +142,15 @@ fn an_earlier_timer_interrupts_the_poller() {
     for _ in 0..amount(200, 2_000) {
         let (s, r) = bounded(1);
         let timer = after_func(Duration::from_secs(50_000), move || s.send(()).unwrap());
-        // From a thread, while all goroutines wait.
+        // A thread moves it while all goroutines wait.
         assert!(timer.reset(Duration::from_micros(50)));
         r.recv().unwrap();
     }
     drop(far);
 }
 
-/// go#35532, go#35367: deadlines that come and go on several goroutines, while GOMAXPROCS changes and timers move from
-/// heap to heap. No timer is lost, none fires early.
+/// go#35532, go#35367: deadlines come and go in several goroutines while GOMAXPROCS changes, which moves
+/// timers from heap to heap. No timer is lost, and none fires early.
 #[test]
 fn timers_survive_changes_of_gomaxprocs() {
     let _procs = Procs::set(4);

@@ -1,4 +1,4 @@
-//! Behaviour of `gort::time`, as Go's tests of it want (sleep_test.go, tick_test.go). The files say which.
+//! The behaviour of `gort::time`, after Go's sleep_test.go and tick_test.go. The files say which tests.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -31,7 +31,7 @@ fn a_thread_sleeps_too() {
     sleep_until(start);
 }
 
-/// A sleep of zero lets others run, but does not wait; and it does not interfere with real sleeps.
+/// A sleep of zero lets other goroutines run and does not wait. It does not disturb real sleeps.
 #[test]
 fn sleeping_for_zero_lets_others_run() {
     let _procs = Procs::set(1);
@@ -39,16 +39,17 @@ fn sleeping_for_zero_lets_others_run() {
         let done = Arc::new(AtomicBool::new(false));
         let (set, slept) = (done.clone(), gort::spawn(|| sleep(Duration::from_millis(1))));
         let other = gort::spawn(move || set.store(true, Ordering::Relaxed));
-        while !done.load(Ordering::Relaxed) {
+        until("the other goroutine has run", || {
             sleep(Duration::ZERO);
-        }
+            done.load(Ordering::Relaxed)
+        });
         other.join().unwrap();
         slept.join().unwrap();
     });
 }
 
 #[gort::test]
-fn what_cannot_be_counted_means_for_ever() {
+fn a_duration_beyond_the_clock_means_for_ever() {
     let forever = [Duration::MAX, Duration::from_secs(u64::MAX), Duration::from_nanos(u64::MAX)];
     let (s, woken) = bounded::<()>(0);
     for duration in forever {
@@ -58,13 +59,13 @@ fn what_cannot_be_counted_means_for_ever() {
             let _ = s.send(());
         });
     }
-    // Others are not disturbed, and none of these comes back.
+    // Other waits go on, and none of these sleeps ends.
     assert_eq!(woken.recv_timeout(Duration::from_millis(5)), Err(RecvTimeoutError::Timeout));
 }
 
-/// TESTS.md: 100,000 sleepers, none early, none lost.
+/// A full run has 100,000 sleepers.
 #[test]
-fn a_crowd_of_sleepers_wakes_up_completely() {
+fn of_many_sleepers_all_wake_up_and_none_is_early() {
     let _procs = Procs::set(4);
     let count = amount(10_000, 100_000);
     let (awake, early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{every_kind, until};
+use super::every_kind;
 use crate::chan::{
     Receiver, RecvError, RecvTimeoutError, SendError, SendTimeoutError, Sender, TryRecvError, TrySendError,
     after, bounded, limited_list, never, tick, unbounded,
 };
+use crate::test_util::until;
 
 #[test]
 fn messages_arrive_in_order() {

@@ -18,13 +18,6 @@ fn every_kind<T>() -> Vec<(Sender<T>, Receiver<T>)> {
     vec![bounded(0), bounded(1), bounded(3), bounded(64), limited_list(3), bounded(usize::MAX), unbounded()]
 }
 
-/// Waits until `condition` holds. It has no limit of its own: the test harness has one.
-fn until(condition: impl Fn() -> bool) {
-    while !condition() {
-        std::thread::yield_now();
-    }
-}
-
 /// A message that counts its drops. Its drop may panic.
 struct Counted {
     drops: Arc<AtomicUsize>,

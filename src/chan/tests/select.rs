@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{every_kind, until};
+use super::every_kind;
 use crate::chan::{Receiver, RecvError, Select, SendError, Sender, after, bounded, never, tick, unbounded};
+use crate::test_util::until;
 
 #[test]
 fn a_select_of_a_thousand_cases_waits_and_finds_the_one() {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{Counted, until};
+use super::Counted;
 use crate::chan::{
     RecvTimeoutError, Select, SelectedOperation, SendError, Sender, TryRecvError, TrySendError, bounded,
     limited_list, select, unbounded,
 };
+use crate::test_util::until;
 
 fn choose<T>(s: &Sender<T>) -> SelectedOperation<'_> {
     let mut sel = Select::new();

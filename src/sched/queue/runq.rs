@@ -333,7 +333,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(queue.len(), ring.len() + usize::from(!next.is_null()));
-                prop_assert_eq!(queue.is_empty(), queue.is_empty());
+                prop_assert_eq!(queue.is_empty(), ring.is_empty() && next.is_null());
                 prop_assert_eq!(owner.room(), RUNQ_SIZE - ring.len());
             }
         }

@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use super::eventually;
 use crate::sync::{Condvar, Mutex};
+use crate::test_util::until;
 
 /// The number of waiters in the queue of the mutex.
 fn queued_at<T>(mutex: &Mutex<T>) -> usize {
@@ -23,7 +23,7 @@ fn a_notification_under_the_mutex_wakes_nobody_before_the_unlock() {
                 *turns += 1;
             });
         }
-        eventually(|| cond.queued() == 3);
+        until(|| cond.queued() == 3);
         let guard = mutex.lock();
         assert!(cond.notify_one());
         assert_eq!((cond.queued(), queued_at(&mutex)), (2, 1), "moved to the queue of the mutex");
@@ -39,7 +39,7 @@ fn a_notification_after_the_unlock_wakes_at_once() {
     let (mutex, cond) = (Mutex::new(()), Condvar::new());
     thread::scope(|s| {
         s.spawn(|| cond.wait(&mut mutex.lock()));
-        eventually(|| cond.queued() == 1);
+        until(|| cond.queued() == 1);
         assert!(cond.notify_one());
         assert_eq!(queued_at(&mutex), 0);
     });

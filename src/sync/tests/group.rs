@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use super::eventually;
 use crate::sync::Group;
+use crate::test_util::until;
 
 #[test]
 fn the_first_error_is_given_once() {
@@ -32,11 +32,11 @@ fn wait_waits_for_all_also_after_an_error() {
     thread::scope(|s| {
         s.spawn(group.member(|| Err("early")));
         s.spawn(group.member(|| {
-            eventually(|| finish.load(Ordering::Relaxed));
+            until(|| finish.load(Ordering::Relaxed));
             finished.store(true, Ordering::Relaxed);
             Ok(())
         }));
-        eventually(|| group.is_failed());
+        until(|| group.is_failed());
         let waiter = s.spawn(|| {
             let result = group.wait();
             assert!(finished.load(Ordering::Relaxed));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use lock_api::{RawMutex as _, RawMutexTimed as _};
 
-use super::eventually;
 use crate::sync::raw_mutex::{CONTENDED, RawMutex, STARVING};
+use crate::test_util::until;
 
 /// Whether the mutex is held, and its flags without CONTENDED.
 fn state(raw: &RawMutex) -> (bool, u32) {
@@ -48,18 +48,18 @@ fn a_waiter_that_gives_up_in_the_middle_keeps_the_others_in_order() {
                 order.lock().unwrap().push(name);
                 raw.release_fair();
             });
-            eventually(|| queued(raw) == name);
+            until(|| queued(raw) == name);
         };
         wait_in_line(1);
         let gave_up = s.spawn(|| raw.try_lock_for(Duration::from_millis(20)));
-        eventually(|| queued(&raw) == 2 || gave_up.is_finished());
+        until(|| queued(&raw) == 2 || gave_up.is_finished());
         let third = s.spawn(|| {
             raw.lock();
             order.lock().unwrap().push(3);
             raw.release_fair();
         });
         assert!(!gave_up.join().unwrap());
-        eventually(|| queued(&raw) == 2);
+        until(|| queued(&raw) == 2);
         assert!(!third.is_finished());
         raw.release_fair();
     });
@@ -80,7 +80,7 @@ fn a_fair_unlock_serves_in_the_order_of_arrival() {
                 order.lock().unwrap().push(name);
                 raw.release_fair();
             });
-            eventually(|| queued(raw) == name);
+            until(|| queued(raw) == name);
         }
         raw.release_fair();
     });
@@ -96,10 +96,10 @@ fn a_starving_mutex_is_handed_over_and_cannot_be_overtaken() {
     thread::scope(|s| {
         s.spawn(|| {
             raw.lock();
-            eventually(|| done.load(Ordering::Relaxed));
+            until(|| done.load(Ordering::Relaxed));
             raw.release();
         });
-        eventually(|| queued(&raw) == 1);
+        until(|| queued(&raw) == 1);
         raw.flags.fetch_or(STARVING, Ordering::Relaxed);
         raw.release();
         // This cannot race: the unlock itself has made the waiter the holder.
@@ -120,7 +120,7 @@ fn a_mutex_that_starves_when_it_is_free_goes_to_the_queue() {
             raw.lock();
             raw.release();
         });
-        eventually(|| queued(&raw) == 1);
+        until(|| queued(&raw) == 1);
         // The state if the waiter turns the starving mode on after an unlock has looked at the flags and
         // before that unlock frees the lock.
         raw.owner.store(0, Ordering::Relaxed);
@@ -161,7 +161,7 @@ fn a_hog_that_relocks_at_once_loses_to_a_starving_waiter() {
             served.store(true, Ordering::Relaxed);
             raw.release();
         });
-        eventually(|| queued(&raw) == 1);
+        until(|| queued(&raw) == 1);
         while !served.load(Ordering::Relaxed) {
             assert!(start.elapsed() < Duration::from_secs(60), "starved");
             let held = Instant::now();
@@ -196,7 +196,7 @@ fn the_holder_is_known_while_there_is_one() {
             assert!(page.near(here).abs_diff(here) > 0x4000, "the woken waiter is the holder now");
             raw.release();
         });
-        eventually(|| queued(&raw) == 1);
+        until(|| queued(&raw) == 1);
         raw.release();
     });
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use lock_api::{RawRwLock as _, RawRwLockFair as _, RawRwLockTimed as _, RawRwLockUpgrade as _};
 
-use super::eventually;
 use crate::sync::Holders;
 use crate::sync::raw_rwlock::{READER, RawRwLock, STARVING, UPGRADABLE, WRITER};
 use crate::sync::rwlock_grant::Keep;
+use crate::test_util::until;
 
 fn state(raw: &RawRwLock) -> u64 {
     raw.state.load(Ordering::Relaxed)
@@ -61,15 +61,15 @@ fn when_a_writer_leaves_a_starving_lock_all_readers_enter_before_the_next_writer
             assert_eq!(inside.load(Ordering::Relaxed), 3, "the readers were first");
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         for n in 1..=3 {
             s.spawn(|| {
                 raw.lock_shared();
                 inside.fetch_add(1, Ordering::Relaxed);
-                eventually(|| leave.load(Ordering::Relaxed));
+                until(|| leave.load(Ordering::Relaxed));
                 raw.release_shared();
             });
-            eventually(|| queued(&raw) == (n, 0, 1));
+            until(|| queued(&raw) == (n, 0, 1));
         }
         starve(&raw);
         raw.release_exclusive();
@@ -77,7 +77,7 @@ fn when_a_writer_leaves_a_starving_lock_all_readers_enter_before_the_next_writer
         assert_eq!(state(&raw) / READER, 3);
         assert_eq!(queued(&raw), (0, 0, 1));
         assert!(!raw.try_lock_shared(), "newcomers wait behind the writer");
-        eventually(|| inside.load(Ordering::Relaxed) == 3);
+        until(|| inside.load(Ordering::Relaxed) == 3);
         assert!(!next_writer.is_finished());
         leave.store(true, Ordering::Relaxed);
     });
@@ -92,10 +92,10 @@ fn the_last_reader_hands_a_starving_lock_over_to_the_writer() {
     thread::scope(|s| {
         s.spawn(|| {
             raw.lock_exclusive();
-            eventually(|| leave.load(Ordering::Relaxed));
+            until(|| leave.load(Ordering::Relaxed));
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         starve(&raw);
         assert!(!raw.try_lock_shared());
         raw.release_shared();
@@ -111,12 +111,12 @@ fn until_it_starves_whoever_runs_may_overtake_those_that_are_parked() {
     raw.lock_exclusive();
     thread::scope(|s| {
         let reader = s.spawn(|| raw.lock_shared());
-        eventually(|| queued(&raw) == (1, 0, 0));
+        until(|| queued(&raw) == (1, 0, 0));
         raw.release_exclusive();
         assert_eq!(queued(&raw), (0, 0, 0), "woken");
         reader.join().unwrap();
         let writer = s.spawn(|| raw.lock_exclusive());
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         // A new reader may overtake the writer, unless a millisecond has passed, as it may on a slow machine.
         if raw.try_lock_shared() {
             raw.release_shared();
@@ -138,8 +138,8 @@ fn readers_that_come_when_a_writer_has_waited_too_long_let_it_go_first() {
             order.lock().unwrap().push("writer");
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
-        eventually(|| {
+        until(|| queued(&raw) == (0, 0, 1));
+        until(|| {
             let entered = raw.try_lock_shared();
             if entered {
                 raw.release_shared();
@@ -151,7 +151,7 @@ fn readers_that_come_when_a_writer_has_waited_too_long_let_it_go_first() {
             order.lock().unwrap().push("reader");
             raw.release_shared();
         });
-        eventually(|| queued(&raw) == (1, 0, 1));
+        until(|| queued(&raw) == (1, 0, 1));
         raw.release_shared();
     });
     assert_eq!(*order.lock().unwrap(), ["writer", "reader"]);
@@ -164,7 +164,7 @@ fn a_writer_that_gives_up_lets_readers_join_those_inside() {
     raw.lock_shared();
     thread::scope(|s| {
         let writer = s.spawn(|| raw.try_lock_exclusive_for(Duration::from_millis(30)));
-        eventually(|| queued(&raw).2 == 1 || writer.is_finished());
+        until(|| queued(&raw).2 == 1 || writer.is_finished());
         let queues = raw.queues.lock();
         if !queues.writers.is_empty() {
             starve(&raw);
@@ -189,19 +189,19 @@ fn an_upgrade_goes_before_queued_writers_and_keeps_newcomers_out() {
             order.lock().unwrap().push("writer");
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         s.spawn(|| {
             raw.lock_upgradable();
             order.lock().unwrap().push("upgradable");
             raw.release_upgradable(Keep::Nothing);
         });
-        eventually(|| queued(&raw) == (0, 1, 1));
+        until(|| queued(&raw) == (0, 1, 1));
         let upgrade = s.spawn(|| {
             assert!(RawRwLock::upgrade(&raw, None));
             order.lock().unwrap().push("upgraded");
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 2, 1));
+        until(|| queued(&raw) == (0, 2, 1));
         assert!(!upgrade.is_finished());
         raw.release_shared();
     });
@@ -220,13 +220,13 @@ fn an_upgradable_reader_that_leaves_stands_back_behind_a_writer() {
             order.lock().unwrap().push("writer");
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         s.spawn(|| {
             raw.lock_upgradable();
             order.lock().unwrap().push("upgradable");
             raw.release_upgradable(Keep::Nothing);
         });
-        eventually(|| queued(&raw) == (0, 1, 1));
+        until(|| queued(&raw) == (0, 1, 1));
         raw.release_upgradable(Keep::Nothing);
     });
     assert_eq!(*order.lock().unwrap(), ["writer", "upgradable"]);
@@ -241,10 +241,10 @@ fn a_fair_unlock_hands_over_to_the_next_writer() {
     thread::scope(|s| {
         s.spawn(|| {
             raw.lock_exclusive();
-            eventually(|| leave.load(Ordering::Relaxed));
+            until(|| leave.load(Ordering::Relaxed));
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw) == (0, 0, 1));
+        until(|| queued(&raw) == (0, 0, 1));
         // SAFETY: we locked it above.
         unsafe { raw.unlock_exclusive_fair() };
         assert_eq!(state(&raw), WRITER);
@@ -264,8 +264,8 @@ fn a_hog_that_relocks_at_once_loses_to_a_starving_writer() {
             served.store(true, Ordering::Relaxed);
             raw.release_exclusive();
         });
-        eventually(|| queued(&raw).2 == 1);
-        eventually(|| {
+        until(|| queued(&raw).2 == 1);
+        until(|| {
             let held = std::time::Instant::now();
             while held.elapsed() < Duration::from_micros(500) {
                 std::hint::spin_loop();

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::eventually;
 use crate::sync::Semaphore;
 use crate::sync::raw_semaphore::ONE;
+use crate::test_util::until;
 
 fn queued(semaphore: &Semaphore) -> usize {
     semaphore.raw().waiting.lock().queue.len()
@@ -21,9 +21,9 @@ fn released_permits_are_handed_to_the_waiter_and_cannot_be_snatched() {
     thread::scope(|s| {
         s.spawn(|| {
             let _permit = semaphore.acquire(1).unwrap();
-            eventually(|| leave.load(Ordering::Relaxed));
+            until(|| leave.load(Ordering::Relaxed));
         });
-        eventually(|| queued(&semaphore) == 1);
+        until(|| queued(&semaphore) == 1);
         drop(held);
         // This cannot race: the release itself has given the permit to the waiter.
         assert_eq!(semaphore.available_permits(), 0);
@@ -48,7 +48,7 @@ fn requests_are_served_in_their_order_whatever_their_size() {
                 order.lock().unwrap().push(n);
                 drop(permit);
             });
-            eventually(|| queued(semaphore) == n + 1);
+            until(|| queued(semaphore) == n + 1);
         }
         assert!(semaphore.try_acquire(1).is_none());
         drop(held);
@@ -62,7 +62,7 @@ fn while_a_large_request_waits_small_ones_do_not_pass_it() {
     let held = semaphore.acquire(1).unwrap();
     thread::scope(|s| {
         let large = s.spawn(|| semaphore.acquire(2).unwrap().permits());
-        eventually(|| queued(&semaphore) == 1);
+        until(|| queued(&semaphore) == 1);
         assert_eq!(semaphore.available_permits(), 1);
         assert!(semaphore.try_acquire(1).is_none());
         assert!(semaphore.acquire_timeout(1, Duration::from_micros(100)).unwrap().is_none());
@@ -77,7 +77,7 @@ fn a_large_request_that_gives_up_lets_those_behind_it_go() {
     let _held = semaphore.acquire(1).unwrap();
     thread::scope(|s| {
         let large = s.spawn(|| semaphore.acquire_timeout(2, Duration::from_millis(20)).unwrap().is_some());
-        eventually(|| queued(&semaphore) == 1 || large.is_finished());
+        until(|| queued(&semaphore) == 1 || large.is_finished());
         let small = s.spawn(|| semaphore.acquire(1).unwrap().permits());
         assert!(!large.join().unwrap());
         assert_eq!(small.join().unwrap(), 1, "though nobody has released anything");

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::eventually;
 use crate::sync::SingleFlight;
+use crate::test_util::until;
 
 #[test]
 fn all_that_joined_get_the_one_answer() {
@@ -15,7 +15,7 @@ fn all_that_joined_get_the_one_answer() {
             .map(|_| {
                 s.spawn(|| {
                     flights.call("key", || {
-                        eventually(|| flights.joined(&"key") == N);
+                        until(|| flights.joined(&"key") == N);
                         calls.fetch_add(1, Ordering::Relaxed)
                     })
                 })

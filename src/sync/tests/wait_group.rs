@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use super::eventually;
 use crate::sync::WaitGroup;
+use crate::test_util::until;
 
 fn state(group: &WaitGroup) -> u64 {
     group.raw().state.load(Ordering::Relaxed)
@@ -30,7 +30,7 @@ fn an_add_to_zero_while_waiters_are_being_woken_is_refused() {
     group.add(1);
     thread::scope(|s| {
         let waiter = s.spawn(|| group.wait());
-        eventually(|| group.raw().queue.lock().len() == 1);
+        until(|| group.raw().queue.lock().len() == 1);
         // The word that the last `done` leaves before it has woken any waiter.
         let queued = state(&group) & 1;
         assert_eq!(queued, 1);

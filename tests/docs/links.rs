@@ -1,0 +1,106 @@
+//! Every relative link in the Markdown files leads to a file that exists, and to a heading that it has.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// All Markdown files of the source tree.
+fn documents(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Build output and git's files are not part of the tree.
+        if path.is_dir() && !name.starts_with('.') && !["target", "out"].contains(&name.as_str()) {
+            documents(&path, found);
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+/// The text without code blocks and code spans.
+fn prose(text: &str) -> String {
+    let mut prose = String::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_block = !in_block;
+        } else if !in_block {
+            line.split('`').step_by(2).for_each(|part| prose.push_str(part));
+            prose.push('\n');
+        }
+    }
+    prose
+}
+
+/// The targets of `[text](target)` and `[name]: target`.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let inline = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let defined =
+        prose.lines().filter(|line| line.starts_with('[')).filter_map(|line| line.split_once("]: "));
+    inline.chain(defined.map(|(_, target)| target.trim())).map(String::from).collect()
+}
+
+/// The anchors that renderers of Markdown make of the headings.
+fn anchors(text: &str) -> HashSet<String> {
+    let mut in_block = false;
+    let headings = text.lines().filter(|line| {
+        in_block ^= line.starts_with("```");
+        !in_block && line.starts_with('#')
+    });
+    let kept = |c: char| c.is_alphanumeric() || c == '-' || c == '_' || c == ' ';
+    headings
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase())
+        .map(|heading| heading.chars().filter(|&c| kept(c)).collect::<String>().replace(' ', "-"))
+        .collect()
+}
+
+/// What is wrong with a link in `document`, if anything.
+fn broken(document: &Path, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = if file.is_empty() { document.to_path_buf() } else { document.parent()?.join(file) };
+    if !target.exists() {
+        return Some(format!("{}: {link}: there is no such file", document.display()));
+    }
+    if !anchor.is_empty() && !anchors(&fs::read_to_string(&target).unwrap()).contains(anchor) {
+        return Some(format!("{}: {link}: there is no such heading", document.display()));
+    }
+    None
+}
+
+#[test]
+fn relative_links_lead_somewhere() {
+    let mut found = Vec::new();
+    documents(Path::new(env!("CARGO_MANIFEST_DIR")), &mut found);
+    assert!(found.iter().any(|path| path.ends_with("README.md")), "the README was not found");
+    let mut count = 0;
+    let problems: Vec<String> = found
+        .iter()
+        .flat_map(|document| {
+            let links = links(&fs::read_to_string(document).unwrap());
+            count += links.len();
+            links.into_iter().filter_map(|link| broken(document, &link)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+    assert!(count > 5, "only {count} links were found: does this test still see them?");
+}
+
+#[test]
+fn links_are_found_outside_of_code_only() {
+    let text = "[a](b.md) `[c](d.md)` ![e](f.svg)\n```\n[g](h.md)\n```\n[i]: j.md\n";
+    assert_eq!(links(text), ["b.md", "f.svg", "j.md"]);
+}
+
+#[test]
+fn missing_files_and_headings_are_found() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    assert!(broken(&readme, "no-such-file.md").is_some());
+    assert!(broken(&readme, "CHANGELOG.md#no-such-heading").is_some());
+    assert!(broken(&readme, "CHANGELOG.md#unreleased").is_none());
+    assert!(broken(&readme, "https://example.org/nowhere").is_none());
+}

@@ -1,7 +1,0 @@
-//! The tests themselves are OS threads, what they start are goroutines.
-
-pub(crate) use gort::spawn as go;
-pub(crate) use std::prelude::v1::test;
-
-#[path = "body.rs"]
-mod body;

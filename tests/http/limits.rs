@@ -1,0 +1,117 @@
+//! Limits of size, of time and of the number of connections.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use gort::http::{Body, Request, Response, Server};
+
+use crate::common::until;
+use crate::server::{echo, start};
+
+#[test]
+fn heads_and_bodies_beyond_their_limits_are_refused() {
+    let running = start(Server::new().max_head(10_000).max_body(100_000), echo);
+    let mut client = running.connect();
+    client.send(format!("GET / HTTP/1.1\r\nhost: x\r\nlong: {}\r\n\r\n", "x".repeat(20_000)));
+    assert_eq!(client.answer().unwrap().status, 431);
+    let mut client = running.connect();
+    client.send("POST /sum HTTP/1.1\r\nhost: x\r\ncontent-length: 100001\r\n\r\n");
+    assert_eq!(client.answer().unwrap().status, 413);
+    let mut client = running.connect();
+    client.send("POST /sum HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = format!("{:x}\r\n{}\r\n", 60_000, "x".repeat(60_000));
+    client.send(&chunk);
+    let _cut_off = client.0.get_mut().write_all(chunk.as_bytes());
+    assert_eq!(client.answer().unwrap().status, 500, "reading it fails");
+    let mut client = running.connect();
+    client.send("this is not HTTP\r\n\r\n");
+    assert_eq!(client.answer().unwrap().status, 400);
+    assert!(client.is_closed());
+    running.stop();
+}
+
+/// A body without an end.
+struct Endless;
+
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+impl Read for Endless {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        buf.fill(b'x');
+        Ok(buf.len())
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        ENDED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn slow_clients_are_closed_and_others_are_not() {
+    let short = Duration::from_millis(200);
+    let server = Server::new().head_timeout(short).body_timeout(short).write_timeout(short);
+    let running = start(server, |request: Request| match request.uri().path() {
+        "/slow" => {
+            std::thread::sleep(Duration::from_millis(500)); // The server may take its time.
+            Response::new("slow".into())
+        }
+        "/pieces" => Response::new(Body::from_writer(|out| {
+            for _ in 0..5 {
+                out.write_all(b"x")?;
+                out.flush()?;
+                gort::sleep(Duration::from_millis(100));
+            }
+            Ok(())
+        })),
+        "/endless" => Response::new(Body::from_reader(Endless)),
+        _ => Response::new(request.into_body()),
+    });
+    // A client that says nothing, and one that sends a byte at a time.
+    let mut silent = running.connect();
+    let mut dribbling = running.connect();
+    for byte in b"GET / HTTP/1.1\r\nhost: x\r\n".iter().cycle() {
+        if dribbling.0.get_mut().write_all(&[*byte]).is_err() {
+            break;
+        }
+        gort::sleep(Duration::from_millis(10));
+    }
+    assert!(silent.is_closed());
+    let mut body = running.connect();
+    body.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nhalf");
+    assert_eq!(body.answer().unwrap().status, 408);
+    // A client that waits for the server.
+    let mut waiting = running.connect();
+    assert_eq!(waiting.get("/slow").body, b"slow");
+    assert_eq!(waiting.get("/pieces").body, b"xxxxx");
+    // A client that does not read.
+    let mut deaf = running.connect();
+    deaf.send("GET /endless HTTP/1.1\r\nhost: x\r\n\r\n");
+    until("the server gives up", || ENDED.load(Ordering::SeqCst) == 1);
+    running.stop();
+}
+
+#[test]
+fn no_more_connections_than_allowed() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    let running = start(Server::new().max_connections(3), move |_: Request| {
+        most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        gort::sleep(Duration::from_millis(5));
+        now.fetch_sub(1, Ordering::SeqCst);
+    });
+    gort::scope(|s| {
+        for _ in 0..20 {
+            s.spawn(|| {
+                let mut client = running.connect();
+                client.send("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+                assert_eq!(client.answer().unwrap().status, 200);
+            });
+        }
+    });
+    assert!((1..=3).contains(&seen.load(Ordering::SeqCst)));
+    running.stop();
+}

@@ -1,0 +1,12 @@
+//! `gort::http`: the server as its clients see it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod answers;
+mod bodies;
+mod client;
+mod limits;
+mod quiet;
+mod server;
+mod shutdown;
