@@ -14,7 +14,6 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSlice};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
@@ -27,8 +26,8 @@ use hyper::service::service_fn;
 
 use super::body::{Body, Upload};
 use super::handler::{Handler, IntoResponse};
+use super::handover::{Quiet, Start, call};
 use super::patience::{Alarm, Ending, Limits};
-use super::plain::Plain;
 use super::{Request, Response, StatusCode};
 use crate::context::Context;
 use crate::future::sleep_until;
@@ -85,17 +84,6 @@ impl State {
 /// other connections. Starting hyper again costs some microseconds.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// What a plain connection hands to hyper.
-pub(super) struct Start {
-    pub(super) stream: Stream<TcpStream>,
-    /// When the last request was answered, or the connection began.
-    pub(super) since: Instant,
-    /// The bytes that were read and not yet processed: a part of the next request, all of it, or more.
-    pub(super) unread: Bytes,
-    /// The answer to that request, if the handler has already been called.
-    pub(super) answer: Option<Response>,
-}
-
 /// Serves a connection until it ends (`None`), or until its client goes quiet: then returns it as a plain
 /// one.
 pub(super) async fn run<H: Handler>(
@@ -103,7 +91,7 @@ pub(super) async fn run<H: Handler>(
     handler: &Arc<H>,
     limits: &Limits,
     ctx: &Context,
-) -> Option<Plain> {
+) -> Option<Quiet> {
     let mut ending = Ending::new(ctx);
     let state = Arc::new(State {
         busy: Cell::new(0),
@@ -117,7 +105,7 @@ pub(super) async fn run<H: Handler>(
     loop {
         transport = serve(transport, handler, &state, limits, &mut ending).await?;
         if transport.unread.is_empty() {
-            return Some(Plain::anew(transport.stream, state.idle_since.get()));
+            return Some(Quiet { stream: transport.stream, since: state.idle_since.get() });
         }
     }
 }
@@ -236,12 +224,6 @@ async fn answer<H: Handler>(
         Ok(handle) => handle.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
-}
-
-/// Calls the handler. A panic becomes a 500.
-pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
-        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 async fn collect(mut upload: Upload) -> io::Result<Bytes> {

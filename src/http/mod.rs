@@ -40,6 +40,7 @@ mod answer;
 mod body;
 mod connection;
 mod handler;
+mod handover;
 mod head;
 mod patience;
 mod plain;

@@ -20,8 +20,8 @@ use std::time::Instant;
 use hyper::body::Bytes;
 use hyper::rt::Write;
 
-use super::connection::{Start, call};
 use super::handler::Handler;
+use super::handover::{Quiet, Start, call};
 use super::patience::{Alarm, Ending, Limits};
 use super::{Response, answer, head};
 use crate::context::Context;
@@ -56,8 +56,8 @@ impl Plain {
     }
 
     /// A connection that comes back from hyper. `into_inner` withdraws the waits that hyper has registered.
-    pub(super) fn anew(stream: Stream<TcpStream>, since: Instant) -> Plain {
-        Plain { stream: Stream::new(stream.into_inner()), since, in_a_row: 0 }
+    pub(super) fn anew(quiet: Quiet) -> Plain {
+        Plain { stream: Stream::new(quiet.stream.into_inner()), since: quiet.since, in_a_row: 0 }
     }
 
     /// Serves the connection until it ends (`None`), or until it needs hyper.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::connection::{self, Start};
+use super::connection;
 use super::handler::Handler;
+use super::handover::Start;
 use super::patience::Limits;
 use super::plain::Plain;
 use crate::context::Context;
@@ -214,12 +215,12 @@ impl<H: Handler> Connection<H> {
     fn leave_to_hyper(self, start: Start) {
         let _served = crew::spawn(async move {
             let open = &self.0;
-            let plain = connection::run(start, &open.handler, &open.limits, &open.ctx).await;
-            if let Some(plain) = plain {
+            let quiet = connection::run(start, &open.handler, &open.limits, &open.ctx).await;
+            if let Some(quiet) = quiet {
                 if open.slept.fetch_add(1, Ordering::Relaxed) % MANY == MANY - 1 {
                     open.trimmer.reset(SOON);
                 }
-                self.attend(plain);
+                self.attend(Plain::anew(quiet));
             }
         });
     }

@@ -36,6 +36,5 @@ mod stream;
 mod timer;
 
 pub use executor::Executor;
-pub(crate) use stream::AsyncStream;
 pub use stream::Stream;
 pub use timer::Timer;

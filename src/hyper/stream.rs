@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IoSlice, Write};
 use std::mem::{ManuallyDrop, MaybeUninit};
+use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::slice;
@@ -12,6 +13,7 @@ use hyper::rt::ReadBufCursor;
 
 use crate::io::core::Io;
 use crate::io::polled::Polls;
+use crate::net::{TcpStream, UnixStream};
 use crate::netpoll::Direction;
 use crate::sys::fd;
 
@@ -23,6 +25,32 @@ pub(crate) trait AsyncStream {
     const SHORT_READ_EMPTIES: bool;
     fn io(&self) -> &Io<Self::Inner>;
     fn shut_down(inner: &Self::Inner) -> io::Result<()>;
+}
+
+impl AsyncStream for TcpStream {
+    type Inner = std::net::TcpStream;
+    const SHORT_READ_EMPTIES: bool = true;
+
+    fn io(&self) -> &Io<std::net::TcpStream> {
+        TcpStream::io(self)
+    }
+
+    fn shut_down(inner: &std::net::TcpStream) -> io::Result<()> {
+        inner.shutdown(Shutdown::Write)
+    }
+}
+
+impl AsyncStream for UnixStream {
+    type Inner = std::os::unix::net::UnixStream;
+    const SHORT_READ_EMPTIES: bool = false;
+
+    fn io(&self) -> &Io<std::os::unix::net::UnixStream> {
+        UnixStream::io(self)
+    }
+
+    fn shut_down(inner: &std::os::unix::net::UnixStream) -> io::Result<()> {
+        inner.shutdown(Shutdown::Write)
+    }
 }
 
 /// One of gort's streams, for use by hyper. Read and write timeouts that were set on the stream have no

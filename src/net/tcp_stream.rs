@@ -120,15 +120,9 @@ timeouts!(TcpStream, net::TcpStream);
 stream_traits!(TcpStream, read_stream);
 
 #[cfg(feature = "hyper")]
-impl crate::hyper::AsyncStream for TcpStream {
-    type Inner = net::TcpStream;
-    const SHORT_READ_EMPTIES: bool = true;
-
-    fn io(&self) -> &Io<net::TcpStream> {
+impl TcpStream {
+    /// The descriptor, for `hyper`.
+    pub(crate) fn io(&self) -> &Io<net::TcpStream> {
         &self.io
-    }
-
-    fn shut_down(inner: &net::TcpStream) -> io::Result<()> {
-        inner.shutdown(Shutdown::Write)
     }
 }

@@ -83,15 +83,9 @@ timeouts!(UnixStream, net::UnixStream);
 stream_traits!(UnixStream, read_some);
 
 #[cfg(feature = "hyper")]
-impl crate::hyper::AsyncStream for UnixStream {
-    type Inner = net::UnixStream;
-    const SHORT_READ_EMPTIES: bool = false;
-
-    fn io(&self) -> &Io<net::UnixStream> {
+impl UnixStream {
+    /// The descriptor, for `hyper`.
+    pub(crate) fn io(&self) -> &Io<net::UnixStream> {
         &self.io
-    }
-
-    fn shut_down(inner: &net::UnixStream) -> io::Result<()> {
-        inner.shutdown(Shutdown::Write)
     }
 }

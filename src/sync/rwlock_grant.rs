@@ -108,7 +108,7 @@ impl RawRwLock {
                 now_held += UPGRADABLE;
             }
         }
-        if now_held != 0 || ready.len() != 0 {
+        if now_held != 0 || !ready.is_empty() {
             // Release pairs with the Acquire of the next holder.
             self.state.fetch_add(now_held.wrapping_sub(WRITER), Ordering::Release);
             self.served(queues, false);

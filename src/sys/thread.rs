@@ -91,6 +91,16 @@ pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'stat
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)
 }
 
+/// The address of the calling thread's list of robust mutexes, as the kernel knows it.
+pub(crate) fn robust_list() -> usize {
+    let (mut head, mut length) = (0usize, 0usize);
+    // SAFETY: the kernel writes the two words.
+    unsafe {
+        syscall6(libc::SYS_get_robust_list, 0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0)
+    };
+    head
+}
+
 /// The stack of the calling thread.
 pub(crate) fn own_stack() -> Option<std::ops::Range<usize>> {
     // SAFETY: the attributes are initialised by the call, read, and destroyed.

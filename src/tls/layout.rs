@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded;
 use crate::arch;
-use crate::sys::syscall::syscall6;
+use crate::sys::thread;
 
 /// What gort must know to make a block. Offsets are relative to the thread pointer; negative ones lie in
 /// static TLS.
@@ -390,8 +390,7 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         .position(|pair| pair[0] == input.stack && pair[1] == input.stack_size)
         .ok_or("the stack's address was not found in the thread descriptor")?;
 
-    // SAFETY: gettid has no preconditions.
-    let own_tid = unsafe { syscall6(libc::SYS_gettid, 0, 0, 0, 0, 0, 0) } as u32;
+    let own_tid = thread::tid();
     // The thread id is checked, not searched for: the upper half of an address looks like a thread id near
     // 32,700.
     // SAFETY: the field lies in the descriptor.
@@ -399,11 +398,7 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         return Err("the thread id is not where glibc's debugger interface says".into());
     }
 
-    let (mut head, mut length) = (0usize, 0usize);
-    // SAFETY: the kernel writes the two words.
-    unsafe {
-        syscall6(libc::SYS_get_robust_list, 0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0)
-    };
+    let head = thread::robust_list();
     if head <= tp || head + 24 > tp + input.size_of_pthread {
         return Err("the robust-mutex list is not in the thread descriptor".into());
     }

@@ -1,0 +1,35 @@
+//! What `plain.rs` and `connection.rs` hand to each other, and how both call the handler.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use hyper::body::Bytes;
+
+use super::handler::{Handler, IntoResponse};
+use super::{Request, Response, StatusCode};
+use crate::hyper::Stream;
+use crate::net::TcpStream;
+
+/// What a plain connection hands to hyper.
+pub(super) struct Start {
+    pub(super) stream: Stream<TcpStream>,
+    /// When the last request was answered, or the connection began.
+    pub(super) since: Instant,
+    /// The bytes that were read and not yet processed: a part of the next request, all of it, or more.
+    pub(super) unread: Bytes,
+    /// The answer to that request, if the handler has already been called.
+    pub(super) answer: Option<Response>,
+}
+
+/// A connection that hyper had and whose client has been quiet for a while: it becomes a plain one.
+pub(super) struct Quiet {
+    pub(super) stream: Stream<TcpStream>,
+    /// When the last request was answered.
+    pub(super) since: Instant,
+}
+
+/// Calls the handler. A panic becomes a 500.
+pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
+    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+        .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
