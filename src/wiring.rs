@@ -1,4 +1,5 @@
-//! The composition root: fills the table through which the core reaches what lies above it. Only `sched/boot.rs` asks for it.
+//! The composition root: fills the table through which the core reaches what lies above it. Only
+//! `sched/boot.rs` asks for it.
 
 use std::ffi::c_void;
 

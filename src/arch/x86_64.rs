@@ -2,21 +2,22 @@
 //!
 //! # Switching stacks
 //!
-//! A context that does not run is one number: its stack pointer. On top of that stack lies the address where it goes
-//! on, below that what the code there pops first.
+//! A context that does not run is one number: its stack pointer. On top of that stack lies the address where
+//! it goes on, below that what the code there pops first.
 //!
 //! ```text
 //! suspended:   | rbp | rbx | address |          new:   | 0 | main | argument | first_frame |
 //!                            ^ stack pointer                                   ^ stack pointer
 //! ```
 //!
-//! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves whatever else it
-//! needs, at the one place where `switch` is inlined.
+//! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves
+//! whatever else it needs, at the one place where `switch` is inlined.
 //!
-//! `switch` jumps; it neither calls nor returns. The CPU predicts a `ret` by the `call`s that it saw. A switch by call and
-//! return (as the corosensei crate does it) pairs them wrongly unless the suspended function itself resumes: two
-//! mispredictions in each switch, 8 of 33 ns of a yield. With jumps the return stack stays that of the code that
-//! switched out, which is right whenever the next goroutine stopped at the same depth of the same code.
+//! `switch` jumps; it neither calls nor returns. The CPU predicts a `ret` by the `call`s that it saw. A
+//! switch by call and return (as the corosensei crate does it) pairs them wrongly unless the suspended
+//! function itself resumes: two mispredictions in each switch, 8 of 33 ns of a yield. With jumps the return
+//! stack stays that of the code that switched out, which is right whenever the next goroutine stopped at the
+//! same depth of the same code.
 //!
 //! A backtrace ends at `gort_first_frame`: its unwind information says that there is no caller.
 
@@ -84,16 +85,16 @@ pub(crate) unsafe fn prepare(top: usize, main: Main, argument: usize) -> usize {
     frame as usize
 }
 
-/// What a context tells the next one. It travels in registers: through memory it would arrive some 30 cycles later,
-/// more than all else that a switch does.
+/// What a context tells the next one. It travels in registers: through memory it would arrive some 30 cycles
+/// later, more than all else that a switch does.
 pub(crate) type Message = [usize; 2];
 
-/// Saves the running context's stack pointer to `save` and resumes the context `to`, which gets the message. Returns
-/// when another context switches back, with the message of that one.
+/// Saves the running context's stack pointer to `save` and resumes the context `to`, which gets the message.
+/// Returns when another context switches back, with the message of that one.
 ///
 /// # Safety
-/// `to` was prepared or saved, and nobody else resumes it. `save` is written before anything of the other context
-/// runs.
+/// `to` was prepared or saved, and nobody else resumes it. `save` is written before anything of the other
+/// context runs.
 #[inline(always)]
 #[must_use]
 pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Message {
@@ -123,7 +124,8 @@ pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Me
     [first, second]
 }
 
-/// Where code stopped, and what it needs to find its callers. The assembly below knows the order of the fields.
+/// Where code stopped, and what it needs to find its callers. The assembly below knows the order of the
+/// fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Registers {
@@ -149,8 +151,8 @@ impl Registers {
     }
 }
 
-/// The caller's own registers, right here. They describe its frame as long as it has not returned: what it saved of its
-/// callers' registers, and its return address, stay where they are.
+/// The caller's own registers, right here. They describe its frame as long as it has not returned: what it
+/// saved of its callers' registers, and its return address, stay where they are.
 #[inline(always)]
 pub(crate) fn own_registers() -> Registers {
     let mut registers = Registers::default();
@@ -174,10 +176,10 @@ pub(crate) fn own_registers() -> Registers {
     registers
 }
 
-// gort_unwind_from(registers, function, data): calls function(data). The unwind information, with rbx = registers:
-//   the caller's stack pointer (the CFA) is the word at rbx + 8;
-//   rip, rbx, rbp, r12 to r15 are saved at rbx + 0, 16, 24, 32, 40, 48, 56.
-// It is marked as a signal frame: the caller's address is that of an instruction, not one behind a call.
+// gort_unwind_from(registers, function, data): calls function(data). The unwind information, with rbx =
+// registers: the caller's stack pointer (the CFA) is the word at rbx + 8; rip, rbx, rbp, r12 to r15 are saved
+// at rbx + 0, 16, 24, 32, 40, 48, 56. It is marked as a signal frame: the caller's address is that of an
+// instruction, not one behind a call.
 global_asm!(
     ".balign 16",
     ".globl gort_unwind_from",
@@ -208,11 +210,12 @@ unsafe extern "C" {
     fn gort_unwind_from(registers: *const Registers, function: extern "C" fn(*mut c_void), data: *mut c_void);
 }
 
-/// Calls `function(data)` in a frame whose unwind information says that it was called from where `registers` were taken.
+/// Calls `function(data)` in a frame whose unwind information says that it was called from where `registers`
+/// were taken.
 ///
 /// # Safety
-/// `function` gets what it expects. The code of the registers does not run meanwhile, as far as an unwinder inside
-/// `function` reads its stack.
+/// `function` gets what it expects. The code of the registers does not run meanwhile, as far as an unwinder
+/// inside `function` reads its stack.
 pub(crate) unsafe fn unwind_from(
     registers: &Registers,
     function: extern "C" fn(*mut c_void),
@@ -370,8 +373,8 @@ impl SignalFrame {
         }
     }
 
-    /// The system call that the signal made fail with EINTR, and its first four arguments. The kernel does not say which
-    /// call it was: the number is read from the code ([`call_before`]).
+    /// The system call that the signal made fail with EINTR, and its first four arguments. The kernel does
+    /// not say which call it was: the number is read from the code ([`call_before`]).
     pub(crate) fn interrupted_call(self) -> Option<(libc::c_long, [usize; 4])> {
         if self.get(libc::REG_RAX) != -i64::from(libc::EINTR) {
             return None;

@@ -1,5 +1,5 @@
-//! The atomics of lock-free files. The `gort-loom` crate includes those files and has a module of this name over loom's
-//! types. So each file is model-checked as it is, without conditional code.
+//! The atomics of lock-free files. The `gort-loom` crate includes those files and has a module of this name
+//! over loom's types. So each file is model-checked as it is, without conditional code.
 
 use std::sync::atomic::compiler_fence;
 
@@ -25,19 +25,20 @@ pub(crate) const CHAN_BLOCK: usize = 32;
 /// Stands between a SeqCst write and the SeqCst loads that must not overtake it, where a protocol relies on
 /// that.
 ///
-/// In Rust it does nothing: all SeqCst operations have one total order that agrees with the program order of each
-/// thread. So of two threads that each write one word and then read the other's, one sees the other's write.
-/// (On x86 the write is a locked instruction, and that is a full barrier.) Loom gives SeqCst accesses only
-/// acquire and release ordering, but knows SeqCst fences: there this is one.
+/// In Rust it does nothing: all SeqCst operations have one total order that agrees with the program order of
+/// each thread. So of two threads that each write one word and then read the other's, one sees the other's
+/// write. (On x86 the write is a locked instruction, and that is a full barrier.) Loom gives SeqCst accesses
+/// only acquire and release ordering, but knows SeqCst fences: there this is one.
 #[inline(always)]
 pub(crate) fn fence_after_seq_cst() {}
 
-/// The cheap half of an asymmetric fence. A thread that writes one word and then reads another, very often, puts this
-/// between the two; a thread that does the same in the opposite order, rarely, puts [`heavy_fence`] there. Then at least
-/// one of the two sees the other's write.
+/// The cheap half of an asymmetric fence. A thread that writes one word and then reads another, very often,
+/// puts this between the two; a thread that does the same in the opposite order, rarely, puts [`heavy_fence`]
+/// there. Then at least one of the two sees the other's write.
 ///
-/// It is free where the kernel can make all threads pass a barrier (membarrier). If that becomes available at run time: a
-/// thread that still used the full fence had written before, and so before any heavy fence that relies on membarrier.
+/// It is free where the kernel can make all threads pass a barrier (membarrier). If that becomes available at
+/// run time: a thread that still used the full fence had written before, and so before any heavy fence that
+/// relies on membarrier.
 #[inline(always)]
 pub(crate) fn light_fence() {
     if membarrier::is_available() {
@@ -53,8 +54,8 @@ pub(crate) fn heavy_fence() {
     membarrier::all_threads();
 }
 
-/// Leaves a contended word alone for `turns` times some hundred nanoseconds (depending on the CPU). In that time the
-/// processor that won the race, with the word in its cache, can use it some ten times more.
+/// Leaves a contended word alone for `turns` times some hundred nanoseconds (depending on the CPU). In that
+/// time the processor that won the race, with the word in its cache, can use it some ten times more.
 #[inline]
 pub(crate) fn stay_away(turns: u32) {
     (0..16 * turns).for_each(|_| std::hint::spin_loop());

@@ -1,6 +1,6 @@
-//! A double-ended queue of pointers in an array. Moving goroutines through it touches none of them, which with thousands of
-//! goroutines would be a cache miss each. Its memory is the runtime's own: it has to grow while a P is held, when the
-//! global allocator may not be used.
+//! A double-ended queue of pointers in an array. Moving goroutines through it touches none of them, which
+//! with thousands of goroutines would be a cache miss each. Its memory is the runtime's own: it has to grow
+//! while a P is held, when the global allocator may not be used.
 
 use super::throw;
 use crate::sys::mem;

@@ -1,11 +1,12 @@
 //! The runtime's own lock: it blocks the thread, not the goroutine, and is held for tens of nanoseconds.
 //!
-//! A goroutine that holds one cannot be preempted, so whatever it waits for might wait for its P. Therefore, while a lock is
-//! held: no allocation and no freeing, no user code (so no `Drop` or `Clone` of user values), no park, and no other lock
-//! of the same or a lower rank (the ranks are listed in ARCHITECTURE.md).
+//! A goroutine that holds one cannot be preempted, so whatever it waits for might wait for its P. Therefore,
+//! while a lock is held: no allocation and no freeing, no user code (so no `Drop` or `Clone` of user values),
+//! no park, and no other lock of the same or a lower rank (the ranks are listed in ARCHITECTURE.md).
 //!
-//! The caller of [`Lock::lock_inside`] is inside the runtime already: on g0, in a runtime section, or on a thread that runs
-//! no goroutines. Code that may run anywhere enters the runtime first (`sched/park/runtime_lock.rs`).
+//! The caller of [`Lock::lock_inside`] is inside the runtime already: on g0, in a runtime section, or on a
+//! thread that runs no goroutines. Code that may run anywhere enters the runtime first
+//! (`sched/park/runtime_lock.rs`).
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -18,10 +19,10 @@ use crate::sys::futex;
 
 /// A flag that one thread at a time holds.
 ///
-/// Unlocking is a plain store: half the price of the lock where nobody else wants it, which is nearly always. So a waiter
-/// cannot be told that the lock is free. It looks now and then, not all the time: each look slows the holder down, and
-/// the next waiter too. When that takes so long that the kernel must have stopped the holder, the waiter sleeps for a
-/// moment.
+/// Unlocking is a plain store: half the price of the lock where nobody else wants it, which is nearly always.
+/// So a waiter cannot be told that the lock is free. It looks now and then, not all the time: each look slows
+/// the holder down, and the next waiter too. When that takes so long that the kernel must have stopped the
+/// holder, the waiter sleeps for a moment.
 pub(crate) struct RawLock(AtomicBool);
 
 /// A waiter looks this often before it sleeps between looks.
@@ -99,7 +100,8 @@ impl<T> Lock<T> {
         self.lock_with(())
     }
 
-    /// Takes the lock. `inside` is what keeps the caller inside the runtime; it is dropped after the lock is released.
+    /// Takes the lock. `inside` is what keeps the caller inside the runtime; it is dropped after the lock is
+    /// released.
     #[inline(always)]
     pub(crate) fn lock_with<S>(&self, inside: S) -> Guard<'_, T, S> {
         self.raw.lock();

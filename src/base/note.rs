@@ -1,7 +1,7 @@
 //! A Note: a one-shot wake-up for one sleeping thread. It is what an M or a foreign thread blocks on.
 //!
-//! States: EMPTY → SET (set before the wait), EMPTY → SLEEPING → SET (set while waiting), and SET → EMPTY when
-//! the waiter takes the wake-up. Exactly one thread waits on a Note at a time; anybody sets it.
+//! States: EMPTY → SET (set before the wait), EMPTY → SLEEPING → SET (set while waiting), and SET →
+//! EMPTY when the waiter takes the wake-up. Exactly one thread waits on a Note at a time; anybody sets it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;

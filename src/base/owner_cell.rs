@@ -1,5 +1,5 @@
-//! Cells that one owner writes, as a `Cell`, and that anybody may read: reports show whatever is there. They synchronise
-//! nothing, and cost what a `Cell` costs.
+//! Cells that one owner writes, as a `Cell`, and that anybody may read: reports show whatever is there. They
+//! synchronise nothing, and cost what a `Cell` costs.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -77,8 +77,8 @@ impl<T> OwnerRef<T> {
 
     #[inline(always)]
     pub(crate) fn get(&self) -> Option<&'static T> {
-        // SAFETY: only references are stored. What they point to was complete before it was first published (Acquire costs
-        // nothing here; it pairs with `set`).
+        // SAFETY: only references are stored. What they point to was complete before it was first published
+        // (Acquire costs nothing here; it pairs with `set`).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 

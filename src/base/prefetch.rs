@@ -1,5 +1,5 @@
-//! Fetching memory into the cache before it is needed. Thousands of goroutines do not fit there: each switch to a cold one
-//! costs a dozen misses in a row, unless they have begun before.
+//! Fetching memory into the cache before it is needed. Thousands of goroutines do not fit there: each switch
+//! to a cold one costs a dozen misses in a row, unless they have begun before.
 
 use crate::arch;
 

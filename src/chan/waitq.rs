@@ -1,5 +1,5 @@
-//! How operations wait at a channel: nodes of the one wait queue (`sched/park/wait_queue.rs`) with a place for the message
-//! and for what became of the operation.
+//! How operations wait at a channel: nodes of the one wait queue (`sched/park/wait_queue.rs`) with a place
+//! for the message and for what became of the operation.
 //!
 //! Wake-ups happen after the channel's lock is released: claimed nodes are collected in a [`Wakes`].
 
@@ -137,7 +137,8 @@ pub(crate) struct Side {
     pub(crate) watchers: Queue,
 }
 
-/// How many receivers of a closed channel are told before the first of them is woken, and before the lock is released.
+/// How many receivers of a closed channel are told before the first of them is woken, and before the lock is
+/// released.
 const TOLD_AT_ONCE: usize = 16;
 
 impl Side {
@@ -164,10 +165,11 @@ impl Side {
         self.watchers.claim_all(Outcome::Disconnected, wakes);
     }
 
-    /// As [`disconnect`](Side::disconnect), for some of them. True: more are left; wake those first and call it again.
+    /// As [`disconnect`](Side::disconnect), for some of them. True: more are left; wake those first and call
+    /// it again.
     ///
-    /// There may be a million, and they are cold. Each is touched here and, while it is still in the cache, again when it is
-    /// woken; and the lock is not held for long.
+    /// There may be a million, and they are cold. Each is touched here and, while it is still in the cache,
+    /// again when it is woken; and the lock is not held for long.
     #[must_use]
     pub(crate) fn disconnect_some(&mut self, wakes: &mut Wakes) -> bool {
         for _ in 0..TOLD_AT_ONCE {
@@ -225,7 +227,8 @@ impl Wakes {
     }
 }
 
-/// A wait at a channel. Its caller is made before the channel's lock is taken: the first wait of a thread allocates.
+/// A wait at a channel. Its caller is made before the channel's lock is taken: the first wait of a thread
+/// allocates.
 #[derive(Clone, Copy)]
 pub(crate) struct Parker<C = Stepwise> {
     caller: C,
@@ -253,8 +256,9 @@ impl<C: Caller> Parker<C> {
         Parker { caller, reason, object, deadline }
     }
 
-    /// Waits: `publish` pushes the node into a queue, releases the lock, and returns whom that wakes; `retract` is called
-    /// after the deadline, to take the lock and unlink the node. Returns the outcome; `Pending` after the deadline.
+    /// Waits: `publish` pushes the node into a queue, releases the lock, and returns whom that wakes;
+    /// `retract` is called after the deadline, to take the lock and unlink the node. Returns the outcome;
+    /// `Pending` after the deadline.
     #[inline(always)]
     pub(crate) fn wait(
         self,

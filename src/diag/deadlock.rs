@@ -2,22 +2,24 @@
 //!
 //! It is a deadlock when
 //! 1. some thread outside of gort (main) waits for something of gort's, without a deadline;
-//! 2. every goroutine is parked, none of them sleeping or waiting for I/O or a future, and there is no timer and no
-//!    connection of `gort::http`;
+//! 2. every goroutine is parked, none of them sleeping or waiting for I/O or a future, and there is no timer
+//!    and no connection of `gort::http`;
 //! 3. every thread of the process is gort's own (an M, sysmon, the housekeeper) or waits as in 1;
 //! 4. the program has no signal handler of its own, which could do anything.
 //!
-//! Then nobody is left who could end a wait. A goroutine in a blocking call, marked or not, is not parked (2), and a thread that
-//! gort does not know might send something later (3), so neither is ever taken for a deadlock.
+//! Then nobody is left who could end a wait. A goroutine in a blocking call, marked or not, is not parked
+//! (2), and a thread that gort does not know might send something later (3), so neither is ever taken for a
+//! deadlock.
 //!
-//! These are looked at one after the other while things may move. But whoever moves leaves a trace: a goroutine that runs
-//! counts a tick of its P, and a foreign thread that comes to wait counts a wait. If both counts are the same before and after,
-//! and everybody was found asleep between, then all slept at once: the last one that was awake would have had to
-//! go to sleep, and be counted.
+//! These are looked at one after the other while things may move. But whoever moves leaves a trace: a
+//! goroutine that runs counts a tick of its P, and a foreign thread that comes to wait counts a wait. If both
+//! counts are the same before and after, and everybody was found asleep between, then all slept at once: the
+//! last one that was awake would have had to go to sleep, and be counted.
 //!
-//! sysmon asks for the check when it finds every P idle, and a foreign thread when it waits while all are. The housekeeper makes it
-//! a moment later. If it was only a strange thread that stood against it, it looks a few times more, in growing
-//! intervals: the thread may have ended. Then it leaves it; an idle process must not wake up for ever.
+//! sysmon asks for the check when it finds every P idle, and a foreign thread when it waits while all are.
+//! The housekeeper makes it a moment later. If it was only a strange thread that stood against it, it looks a
+//! few times more, in growing intervals: the thread may have ended. Then it leaves it; an idle process must
+//! not wake up for ever.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -41,12 +43,13 @@ use crate::timer::NEVER;
 
 /// What happens when all goroutines wait for each other, and main for them.
 ///
-/// There is no way to go on with a panic in main: the goroutines still borrow from it, as does whatever it waits for.
+/// There is no way to go on with a panic in main: the goroutines still borrow from it, as does whatever it
+/// waits for.
 #[derive(Default)]
 #[non_exhaustive]
 pub enum OnDeadlock {
-    /// Print `fatal error: all goroutines are asleep - deadlock!` and every goroutine's stack to standard error, and exit
-    /// with status 2, as Go does.
+    /// Print `fatal error: all goroutines are asleep - deadlock!` and every goroutine's stack to standard
+    /// error, and exit with status 2, as Go does.
     #[default]
     Report,
     /// Print the same and abort, so that there is a core dump.
@@ -79,7 +82,8 @@ fn first_look() -> Duration {
     if netpoll::has_waiters() { Duration::from_secs(1) } else { LOOKS[0] }
 }
 
-/// The check is made this long after everything became idle; then, if need be, again after each of the others.
+/// The check is made this long after everything became idle; then, if need be, again after each of the
+/// others.
 const LOOKS: [Duration; 4] =
     [Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
@@ -123,7 +127,8 @@ impl Detective {
             && Instant::now() >= at
         {
             *self = Detective::new();
-            // SeqCst: a thread that asks from now on wakes us again; one that asked before is asleep or will be seen awake.
+            // SeqCst: a thread that asks from now on wakes us again; one that asked before is asleep or will
+            // be seen awake.
             WANTED.swap(false, Ordering::SeqCst);
             match look() {
                 Finding::Alive => {}

@@ -1,5 +1,5 @@
-//! Reports: dumps, deadlocks, leaked goroutines, schedtrace, SIGQUIT, stack overflows. They look down at everything; the core
-//! reaches them only through `sched/hooks.rs`.
+//! Reports: dumps, deadlocks, leaked goroutines, schedtrace, SIGQUIT, stack overflows. They look down at
+//! everything; the core reaches them only through `sched/hooks.rs`.
 
 pub(crate) mod deadlock;
 pub(crate) mod dump;

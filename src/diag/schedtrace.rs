@@ -1,8 +1,9 @@
-//! `GODEBUG=schedtrace=1000,scheddetail=1`: the scheduler's state as text, in Go's words and with Go's numbers for states.
+//! `GODEBUG=schedtrace=1000,scheddetail=1`: the scheduler's state as text, in Go's words and with Go's
+//! numbers for states.
 //!
-//! Everything is read while it changes: numbers of one line need not belong to the same moment. What gort does not have
-//! (a garbage collector) says so: `gcwaiting=false`. `gfreecnt` is left out: only its owner may look at a P's list of
-//! dead goroutines.
+//! Everything is read while it changes: numbers of one line need not belong to the same moment. What gort
+//! does not have (a garbage collector) says so: `gcwaiting=false`. `gfreecnt` is left out: only its owner may
+//! look at a P's list of dead goroutines.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -44,7 +45,8 @@ impl Trace {
     }
 }
 
-/// The line for `milliseconds` after the start; with `detail`, one more for each P, M and G. On a thread of the runtime's own.
+/// The line for `milliseconds` after the start; with `detail`, one more for each P, M and G. On a thread of
+/// the runtime's own.
 fn text(milliseconds: u128, detail: bool) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.

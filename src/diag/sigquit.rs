@@ -1,6 +1,8 @@
-//! SIGQUIT (Ctrl-\ on a terminal), as in Go: prints where every goroutine is, and ends the process with status 2.
+//! SIGQUIT (Ctrl-\ on a terminal), as in Go: prints where every goroutine is, and ends the process with
+//! status 2.
 //!
-//! The handler only wakes the housekeeper. A second SIGQUIT has the default action, in case the first one could not be served.
+//! The handler only wakes the housekeeper. A second SIGQUIT has the default action, in case the first one
+//! could not be served.
 
 use std::ffi::c_void;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! Stack overflows: a goroutine that runs into its guard page gets a report that names it, and the process aborts, as
-//! it does for a thread. Any other fault goes to the handler that was there before.
+//! Stack overflows: a goroutine that runs into its guard page gets a report that names it, and the process
+//! aborts, as it does for a thread. Any other fault goes to the handler that was there before.
 
 use std::ffi::c_void;
 use std::fmt::{self, Write};

@@ -1,30 +1,33 @@
 //! Futures that have no goroutine of their own: the crew's goroutines poll them, each whichever is ready.
 //!
-//! This is for servers. Between two requests a connection needs no stack, and when the next one comes it is served on a
-//! stack, with thread-locals and an allocator's cache, that were in use a moment ago. With a goroutine for each of a thousand
-//! connections, all of that would take turns in the CPU's cache. What is polled may block as any code in a goroutine: then
-//! other goroutines of the crew go on.
+//! This is for servers. Between two requests a connection needs no stack, and when the next one comes it is
+//! served on a stack, with thread-locals and an allocator's cache, that were in use a moment ago. With a
+//! goroutine for each of a thousand connections, all of that would take turns in the CPU's cache. What is
+//! polled may block as any code in a goroutine: then other goroutines of the crew go on.
 //!
-//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see `task_word.rs` for
-//! its states. Ready tasks are in a queue. A goroutine of the crew is *idle* (parked, in the list), *coming* (readied or
-//! started for the queue's sake, and has not looked at it yet: one at most), or at work.
+//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see
+//! `task_word.rs` for its states. Ready tasks are in a queue. A goroutine of the crew is *idle* (parked, in
+//! the list), *coming* (readied or started for the queue's sake, and has not looked at it yet: one at most),
+//! or at work.
 //!
-//! - C1. If the queue is not empty, a goroutine is coming: the thread that fills the queue, or leaves something in it, makes
-//!   sure of that.
-//! - C2. A goroutine is idle or coming whenever the others are at work: the goroutine that begins to poll, and may block,
-//!   makes sure of that. So a waker that is called where no goroutine can be started finds one that it can ready.
+//! - C1. If the queue is not empty, a goroutine is coming: the thread that fills the queue, or leaves
+//!   something in it, makes sure of that.
+//! - C2. A goroutine is idle or coming whenever the others are at work: the goroutine that begins to poll,
+//!   and may block, makes sure of that. So a waker that is called where no goroutine can be started finds one
+//!   that it can ready.
 //!
-//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to a goroutine that comes; and that
-//! goroutine takes at least one task before it becomes idle, or finds the queue empty. The lock orders them all. From the
-//! choice of the goroutine that comes until it is readied (unless it has to be started), and from the list of idle ones to
-//! the park, the caller stays inside the runtime: if it were preempted there, all others would wait.
+//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to a goroutine that
+//! comes; and that goroutine takes at least one task before it becomes idle, or finds the queue empty. The
+//! lock orders them all. From the choice of the goroutine that comes until it is readied (unless it has to be
+//! started), and from the list of idle ones to the park, the caller stays inside the runtime: if it were
+//! preempted there, all others would wait.
 //!
-//! C2 fails while there is no memory for a goroutine. Then the queue waits for the goroutines at work, which look at it when
-//! they are done.
+//! C2 fails while there is no memory for a goroutine. Then the queue waits for the goroutines at work, which
+//! look at it when they are done.
 //!
-//! A goroutine that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of the P's ring. So
-//! all goroutines have their turns, and none of the crew counts as a hog because it served many. The idle ones are taken last
-//! in, first out: as few as possible are in use.
+//! A goroutine that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of
+//! the P's ring. So all goroutines have their turns, and none of the crew counts as a hog because it served
+//! many. The idle ones are taken last in, first out: as few as possible are in use.
 
 use std::cell::{Cell, UnsafeCell};
 use std::future::Future;

@@ -118,7 +118,8 @@ impl Deferred {
         in_heap || for_ever
     }
 
-    /// A Waiter that runs the code when it is woken. It owns a strong count until then, or until it is retracted.
+    /// A Waiter that runs the code when it is woken. It owns a strong count until then, or until it is
+    /// retracted.
     pub(crate) fn into_waiter(self: Arc<Self>) -> Waiter {
         // SAFETY: the hook is the first field, and the count keeps it alive.
         unsafe { Waiter::from_hook(Arc::into_raw(self).cast()) }
@@ -142,7 +143,8 @@ unsafe fn fire(this: *const (), _now: u64) -> Fired {
     unsafe { ready_inside(this.cast()) }.map(Waiter::to_word)
 }
 
-/// Queues the `Deferred` that begins with this hook, inside the runtime. Returns the service goroutine if it is to be woken.
+/// Queues the `Deferred` that begins with this hook, inside the runtime. Returns the service goroutine if it
+/// is to be woken.
 ///
 /// # Safety
 /// The caller hands over a strong count.

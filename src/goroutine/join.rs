@@ -1,9 +1,10 @@
 //! [`JoinHandle`], and the packet that a goroutine shares with its handle: name, id, join state and result.
 
 use std::any::Any;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::future::Future;
 use std::io;
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,45 +32,89 @@ pub(super) struct Packet<T> {
     id: AtomicU64,
     join: JoinWord,
     scope: Option<Arc<ScopeData>>,
-    result: UnsafeCell<Option<Outcome<T>>>,
+    result: ResultPlace<T>,
 }
 
 // SAFETY: the goroutine writes the result before `finish`, the joiner takes it after it saw `finish`.
 unsafe impl<T: Send> Sync for Packet<T> {}
 
-impl<T> Packet<T> {
-    /// Zeroes the memory of the result, before others know the packet. Otherwise the search for leaked
-    /// goroutines could mistake old bytes there for handles that the goroutine's closure owns. Results of
-    /// more than 64 bytes are not zeroed.
+/// Room for the result. Not an `Option`: moving an empty one copies whatever bytes lie in the room for the value.
+struct ResultPlace<T> {
+    full: Cell<bool>,
+    value: UnsafeCell<MaybeUninit<Outcome<T>>>,
+}
+
+impl<T> ResultPlace<T> {
+    fn new() -> ResultPlace<T> {
+        ResultPlace { full: Cell::new(false), value: UnsafeCell::new(MaybeUninit::uninit()) }
+    }
+
+    /// Zeroes the room, before others know the packet. Otherwise the search for leaked goroutines could mistake old
+    /// bytes there for handles that the goroutine's closure owns. Room of more than 64 bytes is not zeroed.
     #[inline(always)]
-    fn clear_place_of_result(&self) {
-        let place = self.result.get();
-        if size_of::<Option<Outcome<T>>>() <= 64 {
-            // SAFETY: the result is `None`, so nothing needs a drop, and nobody else knows the packet.
-            unsafe {
-                place.cast::<u8>().write_bytes(0, size_of::<Option<Outcome<T>>>());
-                place.write(None);
+    fn clear(&self) {
+        if size_of::<Outcome<T>>() <= 64 {
+            // SAFETY: there is no value yet, and nobody else knows the packet.
+            unsafe { self.value.get().cast::<u8>().write_bytes(0, size_of::<Outcome<T>>()) };
+        }
+    }
+
+    /// Writes what `f` returns, or the payload of its panic, directly to its place: the stack may not have room for
+    /// copies of a large result.
+    ///
+    /// # Safety
+    /// The caller is the goroutine, and the place is empty.
+    unsafe fn fill(&self, f: impl FnOnce() -> T) {
+        let place = self.value.get().cast::<Outcome<T>>();
+        // SAFETY: the place is the caller's.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { place.write(Ok(f())) })) {
+            // SAFETY: the place is the caller's, and nothing was written.
+            unsafe { place.write(Err(payload)) };
+        }
+        self.full.set(true);
+    }
+
+    /// # Safety
+    /// The caller is the only one that uses the place.
+    unsafe fn take(&self) -> Option<Outcome<T>> {
+        // SAFETY: the caller's promise; a full place holds a value, and it is read once.
+        self.full.replace(false).then(|| unsafe { (*self.value.get()).assume_init_read() })
+    }
+
+    /// Drops a result that nobody took. As with threads, a panic in that drop aborts the process: nobody could
+    /// catch it.
+    ///
+    /// # Safety
+    /// As [`take`](ResultPlace::take).
+    unsafe fn discard(&self) {
+        if self.full.replace(false) {
+            // SAFETY: the caller's promise. The value is dropped in its place, once.
+            let drop_it = || unsafe { (*self.value.get()).assume_init_drop() };
+            if catch_unwind(AssertUnwindSafe(drop_it)).is_err() {
+                throw("goroutine", format_args!("the drop of a goroutine's result panicked"));
             }
         }
+    }
+
+    /// Whether the goroutine panicked, and nobody took the payload.
+    ///
+    /// # Safety
+    /// As [`take`](ResultPlace::take).
+    unsafe fn holds_panic(&self) -> bool {
+        // SAFETY: the caller's promise; a full place holds a value.
+        self.full.get() && unsafe { (*self.value.get()).assume_init_ref().is_err() }
     }
 }
 
 impl<T> Drop for Packet<T> {
     fn drop(&mut self) {
-        let result = self.result.get_mut();
-        let panicked = matches!(result, Some(Err(_)));
-        drop_result(result);
+        // SAFETY: the packet is ours alone.
+        let panicked = unsafe { self.result.holds_panic() };
+        // SAFETY: as above.
+        unsafe { self.result.discard() };
         if let Some(scope) = &self.scope {
             scope.one_ended(panicked);
         }
-    }
-}
-
-/// Drops a result that nobody took. As with threads, a panic in that drop aborts the process: nobody could
-/// catch it.
-fn drop_result<T>(result: &mut Option<Outcome<T>>) {
-    if result.is_some() && catch_unwind(AssertUnwindSafe(|| *result = None)).is_err() {
-        throw("goroutine", format_args!("the drop of a goroutine's result panicked"));
     }
 }
 
@@ -82,17 +127,13 @@ struct Work<F, T> {
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     fn run(&mut self) {
         let Some(f) = self.f.take() else { return };
-        // SAFETY: the joiner reads the result only after `finish`.
-        let place = unsafe { &mut *self.packet.result.get() };
-        // The closure writes the result directly to its place: the stack may not have room for copies of a
-        // large one.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| *place = Some(Ok(f())))) {
-            *place = Some(Err(payload));
-        }
+        // SAFETY: we are the goroutine, and the joiner reads the result only after `finish`.
+        unsafe { self.packet.result.fill(f) };
         // If the handle is gone, nobody will take the result: drop it while the thread-locals still exist. In
         // a scope, leave it to the drop of the packet, which tells the scope about a panic.
         if self.packet.is_last() && self.packet.scope.is_none() {
-            drop_result(place);
+            // SAFETY: as above.
+            unsafe { self.packet.result.discard() };
         }
     }
 
@@ -145,12 +186,12 @@ where
         id: AtomicU64::new(0),
         join: JoinWord::new(),
         scope,
-        result: UnsafeCell::new(None),
+        result: ResultPlace::new(),
     });
     if let Some(scope) = &packet.scope {
         scope.one_started();
     }
-    packet.clear_place_of_result();
+    packet.result.clear();
     let info: *const Info = &packet.info;
     let work = Work { f: Some(f), packet: own };
     // SAFETY: the caller promises the lifetimes. The packet, and with it the info, lives at least until
@@ -204,7 +245,7 @@ impl<T> JoinInner<T> {
     /// The result of a goroutine that has finished.
     fn take(&self) -> Outcome<T> {
         // SAFETY: the goroutine has finished, so the result is stored, and only the joiner accesses it.
-        match unsafe { (*self.packet.result.get()).take() } {
+        match unsafe { self.packet.result.take() } {
             Some(result) => result,
             None => panic!("a JoinHandle was polled or joined again after it had given its result"),
         }

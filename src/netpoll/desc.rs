@@ -1,7 +1,8 @@
-//! PollDescs: what the poller knows of a descriptor. They lie in chunks that are never freed, because an event may
-//! arrive for a descriptor that is closed already: `seq`, which changes at each reuse and is part of the event's data,
-//! tells such stale events apart. (If the reuse comes right after the comparison, the new user sees an edge that was not
-//! its own: it tries its I/O once in vain. An edge is a hint, never a promise.)
+//! PollDescs: what the poller knows of a descriptor. They lie in chunks that are never freed, because an
+//! event may arrive for a descriptor that is closed already: `seq`, which changes at each reuse and is part
+//! of the event's data, tells such stale events apart. (If the reuse comes right after the comparison, the
+//! new user sees an edge that was not its own: it tries its I/O once in vain. An edge is a hint, never a
+//! promise.)
 
 use std::cell::Cell;
 use std::io;
@@ -77,7 +78,8 @@ pub(super) fn of_event(data: u64) -> Option<&'static PollDesc> {
     (desc.seq.load(Ordering::Acquire) == data as u32).then_some(desc)
 }
 
-/// A free PollDesc, with both words NIL. `enter` keeps the caller inside the runtime as long as its result lives.
+/// A free PollDesc, with both words NIL. `enter` keeps the caller inside the runtime as long as its result
+/// lives.
 pub(super) fn allocate<S>(enter: impl Fn() -> S) -> io::Result<&'static PollDesc> {
     loop {
         let mut free = FREE.lock_with(enter());

@@ -1,11 +1,11 @@
-//! Waiting for I/O readiness, over epoll. This layer knows waiters as numbers only. The scheduler decides which M polls, and
-//! until when (`sched/idle/poll_wait.rs`), and parks goroutines that wait (`sched/park/io_wait.rs`). README.md describes the
-//! states and argues why no wake-up is lost.
+//! Waiting for I/O readiness, over epoll. This layer knows waiters as numbers only. The scheduler decides
+//! which M polls, and until when (`sched/idle/poll_wait.rs`), and parks goroutines that wait
+//! (`sched/park/io_wait.rs`). README.md describes the states and argues why no wake-up is lost.
 //!
-//! - N1. A descriptor is registered once, for both directions, edge-triggered. An edge is a hint: a goroutine that is woken
-//!   tries its I/O and waits again if that would block.
-//! - N2. While a descriptor is registered, some M blocks in the poller, or some P is not idle (and its M polls before
-//!   it stops, or sysmon does).
+//! - N1. A descriptor is registered once, for both directions, edge-triggered. An edge is a hint: a goroutine
+//!   that is woken tries its I/O and waits again if that would block.
+//! - N2. While a descriptor is registered, some M blocks in the poller, or some P is not idle (and its M
+//!   polls before it stops, or sysmon does).
 //! - N3. Only the waits of one M block; any thread may poll without blocking.
 
 mod desc;
@@ -61,8 +61,8 @@ struct Poller {
     last_poll: AtomicU64,
 }
 
-/// Creates the epoll instance unless it exists. At start-up, so that a later lack of descriptors does not matter, and
-/// again for each registration in case it failed then.
+/// Creates the epoll instance unless it exists. At start-up, so that a later lack of descriptors does not
+/// matter, and again for each registration in case it failed then.
 pub(crate) fn init() -> io::Result<i32> {
     let existing = POLLER.epoll.load(Ordering::Acquire);
     if existing >= 0 {
@@ -82,8 +82,9 @@ pub(crate) fn init() -> io::Result<i32> {
     Ok(POLLER.epoll.load(Ordering::Acquire))
 }
 
-/// Polls: blocks the thread until a descriptor is ready, another thread interrupts, or the time is over; does not block if
-/// the time is 0. The waiters whose descriptors became ready are given to `wake`. On g0 or a thread of the runtime's own.
+/// Polls: blocks the thread until a descriptor is ready, another thread interrupts, or the time is over; does
+/// not block if the time is 0. The waiters whose descriptors became ready are given to `wake`. On g0 or a
+/// thread of the runtime's own.
 pub(crate) fn wait(timeout_nanos: Option<u64>, mut wake: impl FnMut(usize)) {
     let instance = POLLER.epoll.load(Ordering::Acquire);
     if instance < 0 {
@@ -127,8 +128,8 @@ pub(crate) fn interrupt() {
     }
 }
 
-/// Whether a waiter may wait for I/O: a descriptor is registered. Counting the waiters would cost every wait two
-/// contended increments; the descriptors change seldom.
+/// Whether a waiter may wait for I/O: a descriptor is registered. Counting the waiters would cost every wait
+/// two contended increments; the descriptors change seldom.
 #[inline]
 pub(crate) fn has_waiters() -> bool {
     // SeqCst: see `poll_wait::ensure`.

@@ -7,12 +7,13 @@ use std::ptr;
 use super::desc::{self, Direction, PollDesc};
 use super::word::{Observed, PollWord};
 
-/// A registered descriptor. It must be [`deregister`](Registration::deregister)ed before the descriptor is closed.
+/// A registered descriptor. It must be [`deregister`](Registration::deregister)ed before the descriptor is
+/// closed.
 pub(crate) struct Registration(&'static PollDesc);
 
 impl Registration {
-    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). `enter` keeps the caller inside
-    /// the runtime as long as its result lives.
+    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). `enter` keeps the
+    /// caller inside the runtime as long as its result lives.
     pub(crate) fn register<S>(fd: BorrowedFd<'_>, enter: impl Fn() -> S) -> io::Result<Registration> {
         let desc = desc::allocate(&enter)?;
         if let Err(error) = super::add(fd, desc.data()) {

@@ -7,9 +7,10 @@
 //! | READY(v)   | 10       | an edge came, in the poll of number `v`; bit 2: it told of more than data |
 //! | CLOSED     | 11       | for good, until `reset`                                                 |
 //!
-//! How to use it: `observe`, try the I/O, and if that would block `begin_wait` with what was observed. It succeeds
-//! only if nothing has happened since, so no edge between the attempt and the wait is lost; and a READY that was
-//! observed before an attempt which would block is stale, so it needs no second attempt. README.md has the argument.
+//! How to use it: `observe`, try the I/O, and if that would block `begin_wait` with what was observed. It
+//! succeeds only if nothing has happened since, so no edge between the attempt and the wait is lost; and a
+//! READY that was observed before an attempt which would block is stale, so it needs no second attempt.
+//! README.md has the argument.
 
 use crate::base::atomic::{AtomicUsize, Ordering};
 
@@ -35,9 +36,9 @@ impl Observed {
         self.0
     }
 
-    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a stream that gives
-    /// all it has (`Gate::read_stream`) after this observation gives less than was asked for, there is nothing more until the
-    /// word changes.
+    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a
+    /// stream that gives all it has (`Gate::read_stream`) after this observation gives less than was asked
+    /// for, there is nothing more until the word changes.
     #[inline]
     pub(crate) fn is_plain_edge(self) -> bool {
         self.0 & (READY | SPECIAL | 1) == READY
@@ -58,12 +59,14 @@ impl PollWord {
     #[inline]
     #[must_use]
     pub(crate) fn observe(&self) -> Observed {
-        // Acquire pairs with the release in `notify`: the I/O that follows sees what made the descriptor ready.
+        // Acquire pairs with the release in `notify`: the I/O that follows sees what made the descriptor
+        // ready.
         Observed(self.0.load(Ordering::Acquire))
     }
 
-    /// Publishes `waiter`, unless something happened since `observed`. Only one at a time may wait: callers take turns.
-    /// True: somebody will end this wait exactly once, unless [`cancel`](PollWord::cancel) succeeds.
+    /// Publishes `waiter`, unless something happened since `observed`. Only one at a time may wait: callers
+    /// take turns. True: somebody will end this wait exactly once, unless [`cancel`](PollWord::cancel)
+    /// succeeds.
     #[inline]
     #[must_use]
     pub(crate) fn begin_wait(&self, observed: Observed, waiter: usize) -> bool {
@@ -71,22 +74,24 @@ impl PollWord {
         if observed.is_closed() || observed.is_waiting() {
             return false;
         }
-        // AcqRel pairs with `kick`: who waits with a deadline looks at it again after this, and who changes it kicks
-        // after. Both are read-modify-writes of one word, so the second sees the first and what came before it.
+        // AcqRel pairs with `kick`: who waits with a deadline looks at it again after this, and who changes
+        // it kicks after. Both are read-modify-writes of one word, so the second sees the first and what came
+        // before it.
         self.0.compare_exchange(observed.0, waiter, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The deadline's, or the waiter's own: ends the wait of `waiter`. False: somebody else did, and its `ready`
-    /// has come or will come.
+    /// The deadline's, or the waiter's own: ends the wait of `waiter`. False: somebody else did, and its
+    /// `ready` has come or will come.
     #[must_use]
     pub(crate) fn cancel(&self, waiter: usize) -> bool {
         self.0.compare_exchange(waiter, NIL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The poll of number `version` saw an edge, which told of more than data if `special`. Whoever waited is returned and must be readied.
+    /// The poll of number `version` saw an edge, which told of more than data if `special`. Whoever waited is
+    /// returned and must be readied.
     ///
-    /// Two polls may tell of their edges in the other order than the kernel told them. Of an edge that nobody has seen yet,
-    /// `special` stays: it may be the stream's end, which the kernel tells once.
+    /// Two polls may tell of their edges in the other order than the kernel told them. Of an edge that nobody
+    /// has seen yet, `special` stays: it may be the stream's end, which the kernel tells once.
     #[must_use]
     pub(crate) fn notify(&self, version: usize, special: bool) -> Option<usize> {
         self.change(|now| {
@@ -115,7 +120,8 @@ impl PollWord {
     /// Ends a wait without an edge, so that the waiter looks at its deadline again.
     #[must_use]
     pub(crate) fn kick(&self) -> Option<usize> {
-        // Writes nothing new, but releases what the caller did before to the next `begin_wait`, which acquires it.
+        // Writes nothing new, but releases what the caller did before to the next `begin_wait`, which
+        // acquires it.
         let now = self.0.fetch_add(0, Ordering::AcqRel);
         (Observed(now).is_waiting() && self.cancel(now)).then_some(now)
     }

@@ -31,7 +31,8 @@ pub fn max_procs() -> usize {
     SCHED.procs()
 }
 
-/// Sets GOMAXPROCS and returns the former value. More than 1024 counts as 1024, and 0 changes nothing, as in Go.
+/// Sets GOMAXPROCS and returns the former value. More than 1024 counts as 1024, and 0 changes nothing, as in
+/// Go.
 ///
 /// When it returns, at most `n` goroutines run at once.
 ///
@@ -48,7 +49,8 @@ pub fn set_max_procs(n: usize) -> usize {
     gomaxprocs::set(n)
 }
 
-/// How many goroutines exist now: spawned and not yet ended. Those of the runtime that have nothing to do are not counted.
+/// How many goroutines exist now: spawned and not yet ended. Those of the runtime that have nothing to do are
+/// not counted.
 ///
 /// ```
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
@@ -61,9 +63,9 @@ pub fn num_goroutines() -> usize {
     (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines() + crew::idle())
 }
 
-/// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else runs on
-/// that thread, and it runs nowhere else. If it ends while bound, the thread ends with it. On a thread that is not a
-/// goroutine this does nothing.
+/// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else
+/// runs on that thread, and it runs nowhere else. If it ends while bound, the thread ends with it. On a
+/// thread that is not a goroutine this does nothing.
 ///
 /// ```
 /// gort::run(|| {

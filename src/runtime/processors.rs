@@ -28,12 +28,13 @@ pub enum ProcessorState {
     Searching,
     /// It runs a goroutine.
     Running,
-    /// Its goroutine is in a [`blocking`](crate::blocking) call. Another thread takes the processor if there is work.
+    /// Its goroutine is in a [`blocking`](crate::blocking) call. Another thread takes the processor if there
+    /// is work.
     Blocking,
 }
 
-/// What each processor does now. Unlike [`stats`](super::stats) this does not look at the goroutines, so it may be
-/// called very often: a sampler that does so knows how busy they are.
+/// What each processor does now. Unlike [`stats`](super::stats) this does not look at the goroutines, so it
+/// may be called very often: a sampler that does so knows how busy they are.
 ///
 /// ```
 /// use gort::runtime::{ProcessorState, processors};

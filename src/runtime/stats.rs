@@ -33,7 +33,8 @@ pub struct Stats {
     pub steals: u64,
     /// How many goroutines were taken by those.
     pub stolen: u64,
-    /// How many times a thread gave its processor to another one: its goroutine blocked, or is bound to the thread.
+    /// How many times a thread gave its processor to another one: its goroutine blocked, or is bound to the
+    /// thread.
     pub hand_offs: u64,
     /// Goroutines that were asked to let others run, and did so at their next call into gort.
     pub preempted: u64,
@@ -151,15 +152,17 @@ impl fmt::Debug for Histogram {
 
 /// What the scheduler did so far and what it has now.
 ///
-/// Counting costs next to nothing: every processor has counters of its own, and this function sums them up. They are
-/// read while everything runs on, so numbers that belong together may differ by what happened meanwhile. The call looks
-/// at every goroutine once; with a million of them that takes a fraction of a second, during which the others run on.
+/// Counting costs next to nothing: every processor has counters of its own, and this function sums them up.
+/// They are read while everything runs on, so numbers that belong together may differ by what happened
+/// meanwhile. The call looks at every goroutine once; with a million of them that takes a fraction of a
+/// second, during which the others run on.
 ///
-/// The histograms are made of samples, so that no clock is read at an ordinary switch. Of about 244 goroutines that a
-/// processor runs, one is timed from its start to its stop, and one that became runnable in that time from then
-/// until it runs. Of those that pass through the shared queue (readied by threads outside, or preempted), one of 16 is
-/// timed until a processor takes it. Goroutines that were stolen from the queue they waited in are left out. When a
-/// goroutine became runnable is known only to within the time slice of who readied it, and the start of that slice counts.
+/// The histograms are made of samples, so that no clock is read at an ordinary switch. Of about 244
+/// goroutines that a processor runs, one is timed from its start to its stop, and one that became runnable in
+/// that time from then until it runs. Of those that pass through the shared queue (readied by threads
+/// outside, or preempted), one of 16 is timed until a processor takes it. Goroutines that were stolen from
+/// the queue they waited in are left out. When a goroutine became runnable is known only to within the time
+/// slice of who readied it, and the start of that slice counts.
 ///
 /// ```
 /// gort::run(|| gort::spawn(|| ()).join().unwrap());

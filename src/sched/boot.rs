@@ -1,7 +1,7 @@
 //! Starting the one runtime of the process, on first use.
 //!
-//! This is the only place of the core that knows what lies above it, and only by one name: `wiring` hands it the table of
-//! hooks.
+//! This is the only place of the core that knows what lies above it, and only by one name: `wiring` hands it
+//! the table of hooks.
 
 use std::sync::Once;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,8 @@ pub(crate) fn ensure() {
     }
 }
 
-/// What the program wants of the scheduler; where it says nothing, the environment does, or the defaults hold.
+/// What the program wants of the scheduler; where it says nothing, the environment does, or the defaults
+/// hold.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     pub(crate) max_procs: Option<usize>,

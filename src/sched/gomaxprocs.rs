@@ -1,9 +1,9 @@
 //! GOMAXPROCS: how many Ps there are, and changing that at run time.
 //!
 //! Growing makes new Ps idle and wakes an M. Shrinking stops only the Ps that have to go: each is marked
-//! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after moving
-//! its queue to the global one. The caller waits until all of them are gone, so that afterwards at most the new
-//! number of goroutines run at once. No other P stops.
+//! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after
+//! moving its queue to the global one. The caller waits until all of them are gone, so that afterwards at
+//! most the new number of goroutines run at once. No other P stops.
 
 use super::machine::SCHED;
 use super::park::park_ready::{park, yield_now};
@@ -28,8 +28,8 @@ pub(crate) fn set(wanted: usize) -> usize {
     before
 }
 
-/// As [`set`], by the housekeeper, which must not wait: goroutines may need a new M before they let go of their Ps. If another
-/// thread is changing the number, nothing is done.
+/// As [`set`], by the housekeeper, which must not wait: goroutines may need a new M before they let go of
+/// their Ps. If another thread is changing the number, nothing is done.
 fn set_soon(wanted: usize) {
     let changing = &SCHED.platform.gomaxprocs.changing;
     if !changing.swap(true, Ordering::Acquire) && !change(SCHED.procs(), wanted, None) {
@@ -37,7 +37,8 @@ fn set_soon(wanted: usize) {
     }
 }
 
-/// True: Ps have to go. When the last one has gone, `waiter` is readied, or, if there is none, the change is over.
+/// True: Ps have to go. When the last one has gone, `waiter` is readied, or, if there is none, the change is
+/// over.
 fn change(before: usize, wanted: usize, waiter: Option<Waiter>) -> bool {
     let wanted = wanted.clamp(1, MAX_PROCS);
     if wanted < before {

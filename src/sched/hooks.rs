@@ -1,5 +1,6 @@
-//! How the core reaches what looks down at it. Reports (`diag`) and bubbles (`testing`) lie above everything, so the
-//! core never names them: it calls functions of this table, which `wiring.rs` fills and `boot.rs` registers.
+//! How the core reaches what looks down at it. Reports (`diag`) and bubbles (`testing`) lie above everything,
+//! so the core never names them: it calls functions of this table, which `wiring.rs` fills and `boot.rs`
+//! registers.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -14,10 +15,11 @@ use crate::timer::Timers;
 pub(crate) struct Hooks {
     /// At boot, with what the environment says: installs the signal handlers of reports.
     pub(crate) boot: fn(&Settings),
-    /// First thing in the handler of our signal, on any thread, with what the kernel passed to it: stops here if all threads
-    /// are to stop.
+    /// First thing in the handler of our signal, on any thread, with what the kernel passed to it: stops here
+    /// if all threads are to stop.
     pub(crate) signal_on_any_thread: fn(*mut c_void),
-    /// In the handler of our signal, on the thread of an M: answers a report that asks where its goroutine is.
+    /// In the handler of our signal, on the thread of an M: answers a report that asks where its goroutine
+    /// is.
     pub(crate) signal_on_m: fn(&'static M, *mut c_void),
     /// Every P is idle, or a foreign thread is about to wait while all are: it may be a deadlock.
     pub(crate) all_idle: fn(),
@@ -46,7 +48,8 @@ pub(crate) struct BubbleHooks {
     pub(crate) instant: fn(u8) -> Instant,
     /// A number from its seed.
     pub(crate) random: fn(u8) -> u64,
-    /// Gives no goroutine the next turn until `unpin`. False: no goroutine is in that bubble. Outside of the runtime.
+    /// Gives no goroutine the next turn until `unpin`. False: no goroutine is in that bubble. Outside of the
+    /// runtime.
     pub(crate) pin: fn(u8) -> bool,
     /// As `pin`, where the caller knows that the bubble has goroutines; inside the runtime.
     pub(crate) pin_inside: fn(u8),

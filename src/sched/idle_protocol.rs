@@ -6,15 +6,15 @@
 //! | `spinning` | tokens. An M that looks for work in other Ps' queues holds one; so do an M that was     |
 //! |            | handed a P to do so, a thread start under way, and a waker about to hand out a P        |
 //!
-//! The promise Q: when no thread is inside one of these functions, no queue holds a goroutine while a P is idle and nobody
-//! holds a token, except what a brisk P keeps (`queue/deferred_wake.rs`). Four rules keep it (README.md has the argument,
-//! `gort-loom` checks it):
+//! The promise Q: when no thread is inside one of these functions, no queue holds a goroutine while a P is
+//! idle and nobody holds a token, except what a brisk P keeps (`queue/deferred_wake.rs`). Four rules keep it
+//! (README.md has the argument, `gort-loom` checks it):
 //!
 //! - S1. A thread that made work puts it into a queue first and then asks `should_wake`.
-//! - S2. A thread that makes a P idle, or gives a token up without having found work, looks at all queues afterwards
-//!   (`recheck_after_idle`, `find_p_for_token`, `work_waits`).
-//! - S3. A spinner that found work gives its token up and then wakes the next M (`transition_spinner_to_working`): there may
-//!   be more work, whose maker saw a spinner and woke nobody.
+//! - S2. A thread that makes a P idle, or gives a token up without having found work, looks at all queues
+//!   afterwards (`recheck_after_idle`, `find_p_for_token`, `work_waits`).
+//! - S3. A spinner that found work gives its token up and then wakes the next M
+//!   (`transition_spinner_to_working`): there may be more work, whose maker saw a spinner and woke nobody.
 //! - S4. A token is handed on or given up through these functions, never forgotten.
 
 use crate::base::atomic::{AtomicU32, CachePadded, Ordering, fence_after_seq_cst};
@@ -41,14 +41,14 @@ impl IdleProtocol {
         self.idle.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Asked by a thread that has just put work into a queue with a SeqCst operation (S1). True: no M is on the way
-    /// to find it, so [`claim_token`](IdleProtocol::claim_token) a token and wake an M.
+    /// Asked by a thread that has just put work into a queue with a SeqCst operation (S1). True: no M is on
+    /// the way to find it, so [`claim_token`](IdleProtocol::claim_token) a token and wake an M.
     #[inline]
     #[must_use]
     pub(crate) fn should_wake(&self) -> bool {
         fence_after_seq_cst();
-        // SeqCst: after the put in program order, and before `transition_p_to_idle` or `release_token` of a thread that did not
-        // see the put.
+        // SeqCst: after the put in program order, and before `transition_p_to_idle` or `release_token` of a
+        // thread that did not see the put.
         self.idle.load(Ordering::SeqCst) != 0 && self.spinning.load(Ordering::SeqCst) == 0
     }
 
@@ -58,8 +58,8 @@ impl IdleProtocol {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// How many Ps are idle. SeqCst: sysmon says that it sleeps before it asks, and a thread that takes an idle P asks
-    /// afterwards whether sysmon sleeps.
+    /// How many Ps are idle. SeqCst: sysmon says that it sleeps before it asks, and a thread that takes an
+    /// idle P asks afterwards whether sysmon sleeps.
     pub(crate) fn idle(&self) -> u32 {
         self.idle.load(Ordering::SeqCst)
     }
@@ -72,7 +72,8 @@ impl IdleProtocol {
     /// Takes a token if nobody has one.
     #[must_use = "a token has to be handed on or given up"]
     pub(crate) fn claim_token(&self) -> bool {
-        // SeqCst, also on failure: then the load comes before the `release_token` of the holder, which looks afterwards.
+        // SeqCst, also on failure: then the load comes before the `release_token` of the holder, which looks
+        // afterwards.
         self.spinning.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
@@ -103,8 +104,8 @@ impl IdleProtocol {
 
     /// Gives a token up. The caller calls `should_wake` afterwards, or looks at the queues (S2).
     pub(crate) fn release_token(&self) {
-        // SeqCst: pairs with the loads of `spinning` in `should_wake` and `claim_token`; before what the caller does
-        // next.
+        // SeqCst: pairs with the loads of `spinning` in `should_wake` and `claim_token`; before what the
+        // caller does next.
         self.spinning.fetch_sub(1, Ordering::SeqCst);
     }
 
@@ -115,8 +116,8 @@ impl IdleProtocol {
         self.idle.load(Ordering::SeqCst) != 0 && work_anywhere()
     }
 
-    /// Finds a P for the holder of a token. None: there is none, or nothing to do for it, and the token is given
-    /// up.
+    /// Finds a P for the holder of a token. None: there is none, or nothing to do for it, and the token is
+    /// given up.
     #[must_use]
     pub(crate) fn find_p_for_token<P>(
         &self,
@@ -135,8 +136,8 @@ impl IdleProtocol {
         }
     }
 
-    /// The last step of an M that put its P into the idle list: gives up its token, if it has one, and looks at
-    /// all queues. With some: there is work; the M has this P and a token.
+    /// The last step of an M that put its P into the idle list: gives up its token, if it has one, and looks
+    /// at all queues. With some: there is work; the M has this P and a token.
     #[must_use]
     pub(crate) fn recheck_after_idle<P>(
         &self,

@@ -1,5 +1,6 @@
-//! The state of the real machine around the scheduler: its threads, and what they tell each other. The functions that use
-//! it are in the folders; `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
+//! The state of the real machine around the scheduler: its threads, and what they tell each other. The
+//! functions that use it are in the folders; `run/machine_platform.rs` makes it the
+//! [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -34,8 +35,8 @@ pub(crate) struct Machine {
     pub(crate) next_id: AtomicU64,
     /// Goroutines that were made by foreign threads.
     pub(crate) created_outside: AtomicU64,
-    /// A clock that is about a second behind at most while goroutines run (ns): when the last trimming pass was. A goroutine
-    /// notes it when it parks.
+    /// A clock that is about a second behind at most while goroutines run (ns): when the last trimming pass
+    /// was. A goroutine notes it when it parks.
     pub(crate) coarse_clock: AtomicU64,
     /// Small blocks that no P keeps (`run/small_blocks.rs`).
     pub(crate) small_blocks: Lock<FreeList>,

@@ -1,5 +1,5 @@
-//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine and argues why none
-//! is forgotten.
+//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine and
+//! argues why none is forgotten.
 //!
 //! | folder | what |
 //! | --- | --- |
@@ -12,10 +12,10 @@
 //! | `block/` | goroutines that keep their thread |
 //! | `monitor/` | sysmon, the housekeeper, preemption by signal |
 //!
-//! Imports go from the lower lines of this table to the upper ones, never back (`word` and `queue` know nothing of `types`).
-//! `schedt.rs` has the one `Sched`, `machine.rs` the state of its threads, `platform.rs` what decisions need of the world,
-//! `idle_protocol.rs` the counts of who sleeps, `hooks.rs` how reports are reached, `boot.rs` the start, `gomaxprocs.rs`
-//! the number of Ps.
+//! Imports go from the lower lines of this table to the upper ones, never back (`word` and `queue` know
+//! nothing of `types`). `schedt.rs` has the one `Sched`, `machine.rs` the state of its threads, `platform.rs`
+//! what decisions need of the world, `idle_protocol.rs` the counts of who sleeps, `hooks.rs` how reports are
+//! reached, `boot.rs` the start, `gomaxprocs.rs` the number of Ps.
 
 pub(crate) mod block;
 pub(crate) mod boot;

@@ -1,8 +1,8 @@
 //! What the scheduler's decisions need of the world around them.
 //!
-//! The decisions (what to run next, which M to wake, which P to steal from) are methods of `Sched<X>`. `X` supplies the clock,
-//! the threads and the pollers: the real ones in the process (`run/machine.rs`), those of a loom model, or virtual ones of a
-//! simulator.
+//! The decisions (what to run next, which M to wake, which P to steal from) are methods of `Sched<X>`. `X`
+//! supplies the clock, the threads and the pollers: the real ones in the process (`run/machine.rs`), those of
+//! a loom model, or virtual ones of a simulator.
 
 use super::schedt::Sched;
 use super::types::g::G;
@@ -37,13 +37,15 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Asks for the memory of a goroutine that this M likely runs next, and of the one after it.
     fn prefetch(&self, m: &'static M, next: *const G, after: *const G);
 
-    /// Whether a thief that runs on `thief` and is in its `round`th round looks at a P whose M ran on CPU `victim`.
+    /// Whether a thief that runs on `thief` and is in its `round`th round looks at a P whose M ran on CPU
+    /// `victim`.
     fn is_near(&self, thief: usize, victim: usize, round: usize) -> bool;
 
     /// Whether `is_near` is not always true, so that CPUs are worth asking for.
     fn is_uneven(&self) -> bool;
 
-    /// Blocks the thread until another one hands the M a P. False: there are enough idle Ms, and the thread shall end.
+    /// Blocks the thread until another one hands the M a P. False: there are enough idle Ms, and the thread
+    /// shall end.
     fn stop_m(sched: &Sched<Self>, m: &'static M) -> bool;
 
     /// Fires the due timers of `of` and makes their goroutines runnable on `own`.
@@ -55,7 +57,8 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Polls for I/O if that is due before stealing. True: there are goroutines in the queue of `p`.
     fn poll_if_due(sched: &Sched<Self>, p: &'static P) -> bool;
 
-    /// For an M without a P: waits for the next timer or for I/O, unless another M does. It may come back with a P.
+    /// For an M without a P: waits for the next timer or for I/O, unless another M does. It may come back
+    /// with a P.
     fn poll_wait(sched: &Sched<Self>, m: &'static M);
 
     /// A P became idle although its M did not pass by `poll_wait`: makes sure that an M polls.

@@ -1,8 +1,10 @@
-//! `Sched`: what all Ms share, as Go's `schedt`. The process has one (`machine.rs`); models and simulators build their own.
+//! `Sched`: what all Ms share, as Go's `schedt`. The process has one (`machine.rs`); models and simulators
+//! build their own.
 //!
-//! The queues and the lists of idle Ps and Ms are behind one lock ([`Sched::lock`]), as in Go. The lengths of the queues
-//! and the counts of the idle protocol are read without the lock by threads that make work (`idle/ready.rs`) and by Ms that
-//! are about to sleep (`run/find_runnable.rs`); README.md argues why no wake-up is lost.
+//! The queues and the lists of idle Ps and Ms are behind one lock ([`Sched::lock`]), as in Go. The lengths of
+//! the queues and the counts of the idle protocol are read without the lock by threads that make work
+//! (`idle/ready.rs`) and by Ms that are about to sleep (`run/find_runnable.rs`); README.md argues why no
+//! wake-up is lost.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -22,7 +24,7 @@ use crate::base::lock::{Guard, Lock};
 
 pub(crate) struct Sched<X> {
     pub(crate) platform: X,
-    /// Which Ps sleep, and who looks for work.
+    /// How many Ps are idle, and how many Ms look for work.
     pub(crate) idle: IdleProtocol,
     pub(crate) lists: CachePadded<Lock<Lists>>,
     /// Lengths of the two global queues. SeqCst where the idle protocol reads them.
@@ -41,7 +43,8 @@ pub(crate) struct Sched<X> {
 /// Words of `idle_mask`.
 pub(crate) const IDLE_WORDS: usize = MAX_PROCS.div_ceil(64);
 
-/// A `Sched` around a platform: a macro, because a static needs a constant and loom's atomics cannot be made in one.
+/// Builds a `Sched` around a platform. It is a macro because a static needs a constant expression, and loom's
+/// atomics /// have no const constructor.
 macro_rules! new_sched {
     ($platform:expr) => {{
         use $crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS};
@@ -89,18 +92,19 @@ impl Lists {
 }
 
 impl<X: Platform> Sched<X> {
-    /// Takes the scheduler lock. On g0, in a section, or on a thread of the runtime's own.
+    /// Takes the scheduler lock. The caller is on g0, in a runtime section, or on a service thread of the
+    /// runtime.
     pub(crate) fn lock(&self) -> Locked<'_, X> {
         Locked { sched: self, lists: self.lists.lock_inside() }
     }
 
-    /// Length of the global queue at some moment.
+    /// Length of the global queue; may be out of date at once.
     #[inline]
     pub(crate) fn global_len(&self) -> u32 {
         self.global_len.load(Ordering::SeqCst)
     }
 
-    /// How many preempted goroutines wait, at some moment.
+    /// How many preempted goroutines wait; may be out of date at once.
     #[inline]
     pub(crate) fn preempted_len(&self) -> u32 {
         self.preempted_len.load(Ordering::SeqCst)
@@ -128,18 +132,19 @@ impl<X: Platform> Sched<X> {
         self.ps[..self.procs.load(Ordering::SeqCst) as usize].iter().filter_map(|p| p.get().copied())
     }
 
-    /// Whether that P was idle at some moment.
+    /// Whether that P is idle; may be out of date at once.
     #[inline]
     pub(crate) fn is_idle(&self, p: usize) -> bool {
         self.idle_mask[p / 64].load(Ordering::Relaxed) & (1 << (p % 64)) != 0
     }
 
-    /// Whether no P runs anything. SeqCst, for sysmon's sleep.
+    /// Whether all Ps are idle. SeqCst, because sysmon's decision to sleep relies on it.
     pub(crate) fn all_ps_idle(&self) -> bool {
         self.idle.idle() >= self.procs.load(Ordering::SeqCst)
     }
 
-    /// Whether some queue holds a goroutine that is not left to its P. All loads SeqCst; see README.md.
+    /// Whether some queue holds a goroutine, not counting what a brisk P keeps (`queue/deferred_wake.rs`).
+    /// All loads are /// SeqCst; see README.md.
     pub(crate) fn work_anywhere(&self) -> bool {
         self.global_len() != 0
             || self.preempted_len() != 0
@@ -213,8 +218,8 @@ impl<X: Platform> Locked<'_, X> {
     }
 
     /// Takes up to `count` at once: returns the first and gives the others to `each`, which puts them into a
-    /// run queue. The length is published last, so that a thread that finds the global queue empty without the
-    /// lock finds them there.
+    /// run queue. The /// length is published last, so that a thread that reads length 0 without the lock
+    /// finds them in that run queue.
     pub(crate) fn pop_global_share(&mut self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
         self.change_global(|queue, clock| queue.pop_share(count, clock, each))
     }
@@ -245,7 +250,7 @@ impl<X: Platform> Locked<'_, X> {
         self.lists.preempted.prefer_near(was_here);
     }
 
-    /// Whether nothing is queued here but goroutines whose own M waits for them.
+    /// Whether the only goroutines queued here are ones whose own M waits for them.
     pub(crate) fn only_on_own_m(&self) -> bool {
         self.lists.global.len() == 0 && self.lists.preempted.only_on_own_m()
     }
@@ -254,7 +259,8 @@ impl<X: Platform> Locked<'_, X> {
         self.lists.global.len() + self.lists.preempted.len() == 0
     }
 
-    /// Gives up a P whose run queue is empty (P2). Then, without the lock, look at all queues (S2).
+    /// Gives up a P whose run queue is empty (P2). The caller must release the lock and then look at all
+    /// queues (S2).
     pub(crate) fn put_idle_p(&self, p: &'static P) {
         debug_assert!(p.runq.is_empty());
         p.link.set(self.lists.idle_ps.get());
@@ -275,7 +281,7 @@ impl<X: Platform> Locked<'_, X> {
         Some(p)
     }
 
-    /// Takes that very P out of the idle list, if it is there.
+    /// Takes `wanted` out of the idle list, if it is there.
     pub(crate) fn take_this_idle_p(&self, wanted: &'static P) -> bool {
         let mut link = &self.lists.idle_ps;
         while let Some(p) = link.get() {
@@ -305,14 +311,14 @@ impl<X: Platform> Locked<'_, X> {
         self.unlink_idle_m(1, |_| true)
     }
 
-    /// An idle M that was last on the caller's CPU, if one is near the head of the list, else any: see
-    /// [`PreemptedQueue::prefer_near`].
+    /// Takes an idle M that was last on the caller's CPU, if one is among the first four of the list, else
+    /// the first. Why: /// see [`PreemptedQueue::prefer_near`].
     pub(crate) fn take_near_idle_m(&self) -> Option<&'static M> {
         let cpu = self.sched.platform.cpu();
         self.unlink_idle_m(4, |m| m.cpu.get() == cpu).or_else(|| self.take_idle_m())
     }
 
-    /// Takes the first M that is wanted, among the first `among`.
+    /// Takes the first of the first `among` Ms that `wanted` accepts.
     fn unlink_idle_m(&self, among: usize, wanted: impl Fn(&'static M) -> bool) -> Option<&'static M> {
         let mut link = &self.lists.idle_ms;
         for _ in 0..among {
@@ -332,7 +338,7 @@ impl<X: Platform> Locked<'_, X> {
         self.lists.idle_m_count.get()
     }
 
-    /// Takes that very M out of the idle list, if it is there and others remain beyond `keep`.
+    /// Takes `m` out of the idle list, if it is there and more than `keep` Ms are.
     pub(crate) fn retire_idle_m(&self, m: &'static M, keep: u32) -> bool {
         m.idle.get()
             && self.lists.idle_m_count.get() > keep

@@ -1,4 +1,5 @@
-//! Slots of ended goroutines. Each P keeps some of the two usual sizes for itself ([`Local`]); the rest is shared.
+//! Slots of ended goroutines. Each P keeps some of the two usual sizes for itself ([`Local`]); the rest is
+//! shared.
 //!
 //! All functions are called inside the runtime: on g0, in a section, or on a thread that runs no goroutines.
 
@@ -121,8 +122,8 @@ pub(crate) fn is_kept_by_p(slot: &Slot) -> bool {
     slot.class().usual_index().is_some()
 }
 
-/// Trims the slots of ended goroutines that nobody needed since the last call: they keep only their top page. Calls
-/// `between` again and again meanwhile.
+/// Trims the slots of ended goroutines that nobody needed since the last call: they keep only their top page.
+/// Calls `between` again and again meanwhile.
 pub(crate) fn trim_unused(mut between: impl FnMut()) {
     for shared in &SHARED {
         loop {

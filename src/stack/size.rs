@@ -12,9 +12,11 @@ use crate::tls;
 pub(crate) const MIN_STACK: usize = 16 << 10;
 /// The largest, in bytes.
 pub(crate) const MAX_STACK: usize = 64 << 20;
-/// The logarithms of the slot sizes for goroutines that ask for none: with private thread-locals, and without.
+/// The logarithms of the slot sizes for goroutines that ask for none: with private thread-locals, and
+/// without.
 static USUAL: [AtomicU32; 2] = [AtomicU32::new(18), AtomicU32::new(16)];
-/// If the program's thread-locals leave fewer bytes than this of a usual slot for the stack, the slot is larger.
+/// If the program's thread-locals leave fewer bytes than this of a usual slot for the stack, the slot is
+/// larger.
 const USUAL_STACK: [usize; 2] = [192 << 10, 48 << 10];
 
 /// At start-up, when it is known how large the program's thread-locals are.
@@ -35,8 +37,8 @@ pub(crate) const CLASSES: usize = 28;
 pub(crate) struct SizeClass(u32);
 
 impl SizeClass {
-    /// For a goroutine that asks for no size, after [`init`]. Shared-TLS goroutines get smaller slots: less address space
-    /// needs less memory for page tables.
+    /// For a goroutine that asks for no size, after [`init`]. Shared-TLS goroutines get smaller slots: less
+    /// address space needs less memory for page tables.
     #[inline]
     pub(crate) fn usual(private_tls: bool) -> SizeClass {
         SizeClass(USUAL[usize::from(!private_tls)].load(Ordering::Relaxed))
@@ -77,9 +79,9 @@ impl SizeClass {
         self.0 as usize
     }
 
-    /// The distance from one slot to the next: the slot and its guard page. It is no power of two, on purpose: with
-    /// 256 KiB the top pages of all goroutines would share one or two sets of the CPU's TLB, and a thousand
-    /// goroutines would miss it at every switch.
+    /// The distance from one slot to the next: the slot and its guard page. It is no power of two, on
+    /// purpose: with 256 KiB the top pages of all goroutines would share one or two sets of the CPU's TLB,
+    /// and a thousand goroutines would miss it at every switch.
     pub(super) fn stride(self) -> usize {
         PAGE + self.slot_size()
     }

@@ -1,12 +1,12 @@
-//! New slots. A slab is one reservation of address space for many slots of one size; it is never unmapped, so a
-//! header stays readable forever. All slabs are in a list that only grows: reports walk it without a lock.
+//! New slots. A slab is one reservation of address space for many slots of one size; it is never unmapped, so
+//! a header stays readable forever. All slabs are in a list that only grows: reports walk it without a lock.
 //!
-//! No thread waits for another here: a goroutine that loses its P in the middle of this would be waited for by all that
-//! are run instead.
+//! No thread waits for another here: a goroutine that loses its P in the middle of this would be waited for
+//! by all that are run instead.
 //!
-//! The stacks are not made known to Valgrind: it has one "current stack" for all threads, and with several of them it
-//! takes the next large frame for a switch. `valgrind --max-stackframe=50000` tells switches from frames by distance,
-//! and reports no false errors.
+//! The stacks are not made known to Valgrind: it has one "current stack" for all threads, and with several of
+//! them it takes the next large frame for a switch. `valgrind --max-stackframe=50000` tells switches from
+//! frames by distance, and reports no false errors.
 
 use std::io;
 use std::ops::Range;
@@ -21,8 +21,8 @@ use crate::tls;
 /// Bytes of address space of a slab of small slots.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// Bytes that a limit of the address space leaves to others: the allocator, threads. Without them the first allocation
-/// after a refused goroutine would end the process.
+/// Bytes that a limit of the address space leaves to others: the allocator, threads. Without them the first
+/// allocation after a refused goroutine would end the process.
 const LEFT_TO_OTHERS: usize = 8 << 20;
 
 /// Slots whose guards are made together: that halves the price.
@@ -46,9 +46,9 @@ static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 /// For each size, the slab that new slots come from.
 static OPEN: [AtomicPtr<Slab>; CLASSES] = [const { AtomicPtr::new(ptr::null_mut()) }; CLASSES];
 
-/// For each size, slots that could not be finished, to be tried again: a list linked through the first word above each
-/// slot's guard. Threads push one slot, or take the whole list; so no slot can leave and come back while a push is under
-/// way.
+/// For each size, slots that could not be finished, to be tried again: a list linked through the first word
+/// above each slot's guard. Threads push one slot, or take the whole list; so no slot can leave and come back
+/// while a push is under way.
 static UNFINISHED: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 
 /// A new slot, with its guard. It is the caller's, who writes the header: see [`NewSlot::end_of_header`].
@@ -80,8 +80,9 @@ impl Slab {
         self.start + index * self.class.stride()
     }
 
-    /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes the guards of
-    /// all. A thread that takes another one before that is done makes the guard itself, which does no harm.
+    /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes
+    /// the guards of all. A thread that takes another one before that is done makes the guard itself, which
+    /// does no harm.
     fn guard(&self, index: usize) -> bool {
         let batch = &self.guarded[index / BATCH];
         if !index.is_multiple_of(BATCH) {
@@ -95,8 +96,8 @@ impl Slab {
     }
 }
 
-/// Makes a new slot with its guard; its user makes the private TLS. Allocates: not for code that holds a runtime lock.
-/// Errors say which limit was reached.
+/// Makes a new slot with its guard; its user makes the private TLS. Allocates: not for code that holds a
+/// runtime lock. Errors say which limit was reached.
 pub(crate) fn new_slot(class: SizeClass) -> io::Result<NewSlot> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
     let (start, guarded) = take_slot(class)?;
@@ -116,7 +117,8 @@ pub(crate) fn all_slots(mut f: impl FnMut(&'static Slot) -> bool) -> bool {
         (0..slab.used.load(Ordering::Relaxed).min(slab.slots)).all(|index| {
             let start = slab.slot(index);
             let (_, header) = places(layout, start, slab.class);
-            // SAFETY: the header is mapped and holds a Slot at its end, or zeroes as long as nobody wrote one.
+            // SAFETY: the header is mapped and holds a Slot at its end, or zeroes as long as nobody wrote
+            // one.
             let slot: &'static Slot = unsafe { &*((header + HEADER - size_of::<Slot>()) as *const Slot) };
             slot.start() != start || f(slot)
         })
@@ -230,7 +232,8 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a slab to the list of all. Slots of it may have been handed out already: reports see them a moment later.
+/// Adds a slab to the list of all. Slots of it may have been handed out already: reports see them a moment
+/// later.
 fn publish(slab: *mut Slab) {
     let mut newest = NEWEST.load(Ordering::Relaxed);
     loop {

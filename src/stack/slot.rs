@@ -1,7 +1,7 @@
 //! One slot: its addresses, and giving its unused pages back.
 //!
-//! A `Slot` is the end of the header that lies above a stack (see the picture in `mod.rs`). It is written once, when the
-//! slot is made, and stays readable forever: slots are never unmapped.
+//! A `Slot` is the end of the header that lies above a stack (see the picture in `mod.rs`). It is written
+//! once, when the slot is made, and stays readable forever: slots are never unmapped.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,8 @@ const SIZE_BITS: usize = 63;
 pub(crate) struct Slot {
     /// The thread pointer of the slot's TLS block.
     pub(crate) block: usize,
-    /// Where the slot begins, a page boundary, and in the lowest bits the logarithm of its size. 0 until the slot is made.
+    /// Where the slot begins, a page boundary, and in the lowest bits the logarithm of its size. 0 until the
+    /// slot is made.
     place: AtomicUsize,
 }
 

@@ -1,5 +1,5 @@
-//! How locks wait: nodes of the one wait queue (`sched/park/wait_queue.rs`) whose wait a deadline may end, too, with a number
-//! that says what the waiter asks for.
+//! How locks wait: nodes of the one wait queue (`sched/park/wait_queue.rs`) whose wait a deadline may end,
+//! too, with a number that says what the waiter asks for.
 
 use std::ptr;
 use std::time::Instant;

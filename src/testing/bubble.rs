@@ -1,22 +1,24 @@
-//! Bubbles: goroutines that run one at a time, in an order drawn from a seed, on a clock that jumps. `testing/mod.rs` is what
-//! users see of it.
+//! Bubbles: goroutines that run one at a time, in an order drawn from a seed, on a clock that jumps.
+//! `testing/mod.rs` is what users see of it.
 //!
-//! A bubbled goroutine (`G::bubble` is not 0) that becomes runnable does not go to a run queue but to its bubble's list. One
-//! goroutine of the bubble runs, and is in the scheduler's hands as any other; when it stops, the bubble draws the next one
-//! and gives that to the scheduler. When there is none, all goroutines wait, and the clock jumps to the next timer. So what
-//! happens in a bubble depends on the seed only, as long as it is not disturbed from outside.
+//! A bubbled goroutine (`G::bubble` is not 0) that becomes runnable does not go to a run queue but to its
+//! bubble's list. One goroutine of the bubble runs, and is in the scheduler's hands as any other; when it
+//! stops, the bubble draws the next one and gives that to the scheduler. When there is none, all goroutines
+//! wait, and the clock jumps to the next timer. So what happens in a bubble depends on the seed only, as long
+//! as it is not disturbed from outside.
 //!
-//! - B1. `running`: a goroutine of the bubble is in the scheduler's hands, or a thread moves the clock. The thread that sets
-//!   it has the bubble's turn; the one that ends the turn calls `next_turn`.
+//! - B1. `running`: a goroutine of the bubble is in the scheduler's hands, or a thread moves the clock. The
+//!   thread that sets it has the bubble's turn; the one that ends the turn calls `next_turn`.
 //! - B2. `runnable` holds goroutines whose wait has ended, and new ones. The list owns them.
-//! - B3. A goroutine that waits is in neither. It is readied through `ready`, once for each park, which may come
-//!   before its `parked`: then it is in the list while its own turn lasts, and the end of that turn finds it there.
-//! - B4. `io` counts those of B3 that wait for I/O. `pending` counts timers that fired and whose goroutine was not started
-//!   yet, and goroutines that a report or the trimmer holds (`park/hold_parked.rs`). With either above 0, something will
-//!   happen without the clock.
+//! - B3. A goroutine that waits is in neither. It is readied through `ready`, once for each park, which may
+//!   come before its `parked`: then it is in the list while its own turn lasts, and the end of that turn
+//!   finds it there.
+//! - B4. `io` counts those of B3 that wait for I/O. `pending` counts timers that fired and whose goroutine
+//!   was not started yet, and goroutines that a report or the trimmer holds (`park/hold_parked.rs`). With
+//!   either above 0, something will happen without the clock.
 //!
-//! Lock order: a heap's, then the bubble's. The thread that has the turn moves the clock without the bubble's lock: timers
-//! fire under the lock of their heap and ready goroutines.
+//! Lock order: a heap's, then the bubble's. The thread that has the turn moves the clock without the bubble's
+//! lock: timers fire under the lock of their heap and ready goroutines.
 //!
 //! A `Bubble` is never freed, but used again when no timer is left in it: a timer may be stopped long after.
 
@@ -253,7 +255,8 @@ impl Bubble {
             self.now.store(now, Ordering::Relaxed);
             let ready = GList::new();
             due_timers::run_due(&self.timers, now, &ready);
-            // Bubbled goroutines were readied through their bubbles; what is left is the service goroutine of timers.
+            // Bubbled goroutines were readied through their bubbles; what is left is the service goroutine of
+            // timers.
             SCHED.inject_global(&ready);
             self.state.lock_inside().running = false;
         }
@@ -285,8 +288,8 @@ fn ready(g: &'static G, p: Option<&'static P>) {
     run(bubble.next_turn(), p);
 }
 
-/// The goroutine that had the turn has parked: it may be somebody else's already, so its number and whether it waits
-/// for I/O were asked before.
+/// The goroutine that had the turn has parked: it may be somebody else's already, so its number and whether
+/// it waits for I/O were asked before.
 fn parked(number: u8, for_io: bool, p: &'static P) {
     let bubble = get(number);
     let mut state = bubble.state.lock_inside();
@@ -334,7 +337,8 @@ fn pin(number: u8) -> bool {
     true
 }
 
-/// Says that the calling goroutine, which parks next, is to be readied when all others wait. False: somebody else is.
+/// Says that the calling goroutine, which parks next, is to be readied when all others wait. False: somebody
+/// else is.
 pub(crate) fn wait_for_all_others(g: &'static G) -> bool {
     let mut state = get(g.bubble.get()).state.lock();
     if state.last.is_some() {

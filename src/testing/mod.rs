@@ -1,13 +1,15 @@
 //! Virtual time for tests, as Go's `testing/synctest`, with a schedule that can be repeated.
 //!
-//! [`bubble`] runs a function as a goroutine in a bubble; what it starts, and what those start, is in the bubble too.
-//! - Time in the bubble stands still while a goroutine of it runs. When all goroutines wait, it jumps to the next timer. So a test
-//!   with timeouts of hours takes microseconds, and none fires too early because the machine is slow. Everything of
-//!   gort's (sleeps, timers, timeouts, contexts, [`time::now`](crate::time::now)) goes by that time; `Instant::now()` of
-//!   std's does not.
-//! - The goroutines run one at a time, in an order drawn from a seed: a schedule that made a test fail can be repeated.
-//! - When all wait and there is no timer, or the first goroutine has ended and others are left, the bubble panics and
-//!   says which goroutine waits for what.
+//! [`bubble`] runs a function as a goroutine in a bubble; what it starts, and what those start, is in the
+//! bubble too.
+//! - Time in the bubble stands still while a goroutine of it runs. When all goroutines wait, it jumps to the
+//!   next timer. So a test with timeouts of hours takes microseconds, and none fires too early because the
+//!   machine is slow. Everything of gort's (sleeps, timers, timeouts, contexts,
+//!   [`time::now`](crate::time::now)) goes by that time; `Instant::now()` of std's does not.
+//! - The goroutines run one at a time, in an order drawn from a seed: a schedule that made a test fail can be
+//!   repeated.
+//! - When all wait and there is no timer, or the first goroutine has ended and others are left, the bubble
+//!   panics and says which goroutine waits for what.
 //!
 //! ```
 //! use gort::testing::bubble;
@@ -22,9 +24,9 @@
 //! assert_eq!(slept, Duration::from_secs(24 * 3600));
 //! ```
 //!
-//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only goroutines
-//! outside will use does not hold the clock. Only waits for I/O do, and blocking calls, marked or not. What is
-//! random outside of gort (the order of a `HashMap`) is not drawn from the seed.
+//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only
+//! goroutines outside will use does not hold the clock. Only waits for I/O do, and blocking calls, marked or
+//! not. What is random outside of gort (the order of a `HashMap`) is not drawn from the seed.
 
 pub(crate) mod bubble;
 
@@ -39,12 +41,12 @@ use crate::sched::types::waiter::Waiter;
 use crate::sys::env;
 use bubble::BubbleEnd;
 
-/// Runs `f` in a bubble, with the seed that the environment variable `GORT_SEED` says, or a random one. Returns its
-/// result when all goroutines of the bubble have ended. See the [module](self).
+/// Runs `f` in a bubble, with the seed that the environment variable `GORT_SEED` says, or a random one.
+/// Returns its result when all goroutines of the bubble have ended. See the [module](self).
 ///
 /// # Panics
-/// If `f` panics, with the same payload; if all goroutines of the bubble wait and no timer is left, or some still wait
-/// when `f` has returned; inside a bubble. The seed is printed.
+/// If `f` panics, with the same payload; if all goroutines of the bubble wait and no timer is left, or some
+/// still wait when `f` has returned; inside a bubble. The seed is printed.
 #[track_caller]
 pub fn bubble<F, T>(f: F) -> T
 where

@@ -1,5 +1,5 @@
-//! A 4-ary min-heap of (time, item) pairs in memory of the runtime's own: it must grow while a P is held, when the
-//! global allocator may not be used.
+//! A 4-ary min-heap of (time, item) pairs in memory of the runtime's own: it must grow while a P is held,
+//! when the global allocator may not be used.
 
 use super::node::{NEVER, Timer};
 use crate::base::{prefetch, throw};
@@ -8,7 +8,8 @@ use crate::sys::mem;
 #[derive(Clone, Copy)]
 struct Entry {
     when: u64,
-    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line: see [`FIRST`].
+    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line: see
+    /// [`FIRST`].
     packed: usize,
 }
 
@@ -19,8 +20,8 @@ const SLEEPER: usize = 1;
 pub(crate) enum Item {
     /// A timer. It knows its place in the heap, so that it can be stopped.
     Timer(*const Timer),
-    /// The number of a waiter that sleeps: an address whose lowest bit is 0. Nothing can end the sleep early, and nothing
-    /// of the waiter is touched before its time: with many sleepers that memory is cold.
+    /// The number of a waiter that sleeps: an address whose lowest bit is 0. Nothing can end the sleep early,
+    /// and nothing of the waiter is touched before its time: with many sleepers that memory is cold.
     Sleeper(usize),
 }
 
@@ -59,7 +60,8 @@ unsafe impl Send for Heap {}
 
 const ARITY: usize = 4;
 const FIRST_CAPACITY: usize = mem::PAGE / size_of::<Entry>();
-/// Where the root is in its memory: its first child is at the beginning of a cache line then, and so is everybody's.
+/// Where the root is in its memory: its first child is at the beginning of a cache line then, and so is
+/// everybody's.
 const FIRST: usize = ARITY - 1;
 
 impl Heap {

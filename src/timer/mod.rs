@@ -1,15 +1,16 @@
-//! Timers: a 4-ary heap of timers that live where their users keep them, and of waiters that sleep, which need none. So a
-//! sleep allocates nothing. Each P has a heap ([`Timers`]), and each bubble.
+//! Timers: a 4-ary heap of timers that live where their users keep them, and of waiters that sleep, which
+//! need none. So a sleep allocates nothing. Each P has a heap ([`Timers`]), and each bubble.
 //!
-//! - T1. A timer is in at most one heap. `home` says in which, and changes only under that heap's lock. To touch a timer,
-//!   lock its home and check that it still is its home.
+//! - T1. A timer is in at most one heap. `home` says in which, and changes only under that heap's lock. To
+//!   touch a timer, lock its home and check that it still is its home.
 //! - T2. `Timers::next` is the earliest time in that heap, or `NEVER`; written under the heap's lock.
-//! - T3. A timer fires under its heap's lock, after it left the heap. So a thread that has the lock and finds the timer in
-//!   no heap knows that it has fired, completely, and will not be touched again. A timer that its heap keeps alive
-//!   (`Timer::kept_by_heap`) is in no heap from just before its callback is called, and not touched after.
+//! - T3. A timer fires under its heap's lock, after it left the heap. So a thread that has the lock and finds
+//!   the timer in no heap knows that it has fired, completely, and will not be touched again. A timer that
+//!   its heap keeps alive (`Timer::kept_by_heap`) is in no heap from just before its callback is called, and
+//!   not touched after.
 //!
-//! This layer knows waiters as numbers only: `run_due` gives them to a function of the caller's. The scheduler decides who
-//! runs due timers, and when (`sched/idle/due_timers.rs`).
+//! This layer knows waiters as numbers only: `run_due` gives them to a function of the caller's. The
+//! scheduler decides who runs due timers, and when (`sched/idle/due_timers.rs`).
 
 mod heap;
 mod node;
@@ -22,8 +23,8 @@ use crate::base::lock::{Guard, Lock};
 use heap::{Heap, Item};
 pub(crate) use node::{Fired, NEVER, Timer};
 
-/// This many due items are taken out of the heap before the first of them is touched. With many sleepers each is a page
-/// that the processor has not seen for long; so the misses overlap.
+/// This many due items are taken out of the heap before the first of them is touched. With many sleepers each
+/// is a page that the processor has not seen for long; so the misses overlap.
 const BATCH: usize = 8;
 
 /// A heap with its lock. All functions are called inside the runtime.
@@ -110,8 +111,8 @@ impl Timers {
             for item in &due[..count] {
                 // SAFETY: `count` items were written.
                 match unsafe { item.assume_init() } {
-                    // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of its home. T3:
-                    // it is out of the heap, and nobody frees it before it has fired.
+                    // SAFETY: a timer in a heap is alive (the promise of `insert`), and we hold the lock of
+                    // its home. T3: it is out of the heap, and nobody frees it before it has fired.
                     Item::Timer(timer) => unsafe { Timer::fire(timer, now, &mut wake) },
                     Item::Sleeper(waiter) => wake(waiter),
                 }
@@ -123,7 +124,8 @@ impl Timers {
         self.publish(&heap);
     }
 
-    /// Moves all timers to `to`. Returns the earliest time there. Two heaps are locked in the order of their addresses.
+    /// Moves all timers to `to`. Returns the earliest time there. Two heaps are locked in the order of their
+    /// addresses.
     pub(crate) fn move_all(&'static self, to: &'static Timers) -> u64 {
         let (mut source, mut target) = if std::ptr::from_ref(self) < std::ptr::from_ref(to) {
             let source = self.heap.lock_inside();
@@ -147,8 +149,8 @@ impl Timers {
     }
 }
 
-/// Stops `timer`. True: it was waiting and will not fire. False: it has fired, completely (or, if its heap kept it, is
-/// about to), or was never started.
+/// Stops `timer`. True: it was waiting and will not fire. False: it has fired, completely (or, if its heap
+/// kept it, is about to), or was never started.
 pub(crate) fn stop(timer: &Timer) -> bool {
     while let Some(home) = timer.home() {
         let mut heap = home.heap.lock_inside();

@@ -12,7 +12,8 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// What a timer that fired asks for: the number of a waiter that is to be woken, or nothing.
 pub(crate) type Fired = Option<usize>;
 
-/// What a timer does when it fires. It runs under the heap's lock, on g0 or sysmon: it neither blocks nor allocates.
+/// What a timer does when it fires. It runs under the heap's lock, on g0 or sysmon: it neither blocks nor
+/// allocates.
 pub(crate) type Callback = unsafe fn(data: *const (), now: u64) -> Fired;
 
 pub(crate) struct Timer {
@@ -37,8 +38,8 @@ impl Timer {
         Timer { index: Cell::new(0), home, callback, data, gone_when_fired: false }
     }
 
-    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away. So a thread
-    /// that finds the timer in no heap knows only that the callback will be called, or was.
+    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away.
+    /// So a thread that finds the timer in no heap knows only that the callback will be called, or was.
     pub(crate) fn kept_by_heap(callback: Callback, data: *const ()) -> Timer {
         Timer { gone_when_fired: true, ..Timer::new(callback, data) }
     }
@@ -50,9 +51,9 @@ impl Timer {
 
     /// The heap that it is in.
     pub(super) fn home(&self) -> Option<&'static Timers> {
-        // Acquire pairs with the release in `set_home`: a thread that finds it in no heap sees all that its firing did
-        // (unless the heap kept it).
-        // SAFETY: heaps live in Ps, which are never freed, and in bubbles, which outlive the timers in them.
+        // Acquire pairs with the release in `set_home`: a thread that finds it in no heap sees all that its
+        // firing did (unless the heap kept it). SAFETY: heaps live in Ps, which are never freed, and in
+        // bubbles, which outlive the timers in them.
         unsafe { self.home.load(Ordering::Acquire).as_ref() }
     }
 
@@ -61,9 +62,9 @@ impl Timer {
         self.home.store(home, Ordering::Release);
     }
 
-    /// Fires `this` and gives the waiter that is to be woken, if there is one, to `wake`. The data must not be touched
-    /// after `home` is cleared, which comes last, except through what the callback handed over; and if the heap kept the
-    /// timer, neither must be touched after the callback.
+    /// Fires `this` and gives the waiter that is to be woken, if there is one, to `wake`. The data must not
+    /// be touched after `home` is cleared, which comes last, except through what the callback handed over;
+    /// and if the heap kept the timer, neither must be touched after the callback.
     ///
     /// # Safety
     /// It was just taken out of a heap whose lock the caller holds.
@@ -75,7 +76,8 @@ impl Timer {
             // SAFETY: as above.
             unsafe { (*this).set_home(None) };
         }
-        // SAFETY: the heap kept the data alive, or the data is valid as long as the timer is not seen to have fired.
+        // SAFETY: the heap kept the data alive, or the data is valid as long as the timer is not seen to have
+        // fired.
         if let Some(waiter) = unsafe { callback(data, now) } {
             wake(waiter);
         }

@@ -44,7 +44,7 @@ fn goroutines_left_behind_are_found() {
         gort::spawn(move || ticker.c().iter().count());
         sleep(10 * MS);
     });
-    assert!(text.contains("others wait for ever") && text.contains("chan receive"), "{text}");
+    assert!(text.contains("others wait forever") && text.contains("chan receive"), "{text}");
 }
 
 #[test]

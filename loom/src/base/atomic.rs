@@ -11,8 +11,8 @@ pub(crate) const MAX_PROCS: usize = 4;
 pub(crate) const STEAL_ROUNDS: usize = 1;
 pub(crate) const CHAN_BLOCK: usize = 2;
 
-/// See gort's: loom treats SeqCst accesses as acquire and release, so the total order that they have in Rust needs
-/// a fence here.
+/// See gort's: loom treats SeqCst accesses as acquire and release, so the total order that they have in Rust
+/// needs a fence here.
 pub(crate) fn fence_after_seq_cst() {
     fence(Ordering::SeqCst);
 }

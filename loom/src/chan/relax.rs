@@ -1,6 +1,6 @@
 //! Giving way. Loom's scheduler is not fair: two threads that spin could keep the one they wait for from ever
-//! running. So after a few rounds (in which reads of old values come to an end) a spinner blocks, until somebody
-//! stamps a slot: that is what spinners in channels wait for.
+//! running. So after a few rounds (in which reads of old values come to an end) a spinner blocks, until
+//! somebody stamps a slot: that is what spinners in channels wait for.
 
 use loom::sync::{Condvar, Mutex};
 

@@ -1,5 +1,5 @@
-//! The idle protocol: no goroutine waits while a P is idle and no M is on the way. The actors are those of README.md in
-//! `src/sched`; what they call is the real code of finding, waking and stealing.
+//! The idle protocol: no goroutine waits while a P is idle and no M is on the way. The actors are those of
+//! README.md in `src/sched`; what they call is the real code of finding, waking and stealing.
 
 use super::check;
 use super::world::{Actor, Setup, World};
@@ -82,8 +82,8 @@ pub fn work_on_its_way_from_the_global_queue_is_seen() {
     model(Some(3), setup, 2, [outside, |a| a.look(0), |a| a.spin(1)]);
 }
 
-/// A preempted goroutine goes to the global queue, and its M goes on with another one from its own queue, while
-/// a spinner has looked at the former and not yet at the latter.
+/// A preempted goroutine goes to the global queue, and its M goes on with another one from its own queue,
+/// while a spinner has looked at the former and not yet at the latter.
 pub fn a_preempted_goroutine_is_seen() {
     let setup = Setup { spinners: 1, ..Setup::default() };
     let preempted: fn(&mut Actor) = |a| {

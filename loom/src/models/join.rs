@@ -49,8 +49,8 @@ impl Packet {
     }
 }
 
-/// Either the joiner sees the end, or the end sees the joiner and readies it once; the result is there in both
-/// cases.
+/// Either the joiner sees the end, or the end sees the joiner and readies it once; the result is there in
+/// both cases.
 pub fn exactly_one_side_sees_the_other() {
     check(None, || {
         let packet = Arc::new(Packet::new());

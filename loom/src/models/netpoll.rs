@@ -1,5 +1,5 @@
-//! Models of the netpoller's word: the library's source file over loom's atomics. The descriptor is a stand-in with the
-//! kernel's rules: an edge is published after what it tells of, and may be delivered late.
+//! Models of the netpoller's word: the library's source file over loom's atomics. The descriptor is a
+//! stand-in with the kernel's rules: an edge is published after what it tells of, and may be delivered late.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};

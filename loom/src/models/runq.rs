@@ -156,8 +156,8 @@ pub fn every_operation_against_one_thief() {
     });
 }
 
-/// The owner puts one before it takes another. So the queue is never empty, and `is_empty`, which reads its words one
-/// after the other, never says that it is.
+/// The owner puts one before it takes another. So the queue is never empty, and `is_empty`, which reads its
+/// words one after the other, never says that it is.
 pub fn a_queue_that_is_never_empty_never_looks_empty() {
     check(None, || {
         let queue = Arc::new(Queue::new());
@@ -217,7 +217,8 @@ pub fn a_stolen_goroutine_is_complete() {
 
 /// Uses up what came out of the queue.
 fn end(g: *mut UnsafeCell<u32>) {
-    // SAFETY: a leaked box, and whoever took it out of the queue owns it; loom checks that the write is visible.
+    // SAFETY: a leaked box, and whoever took it out of the queue owns it; loom checks that the write is
+    // visible.
     let g = unsafe { Box::from_raw(g) };
     // SAFETY: as above.
     assert_eq!(g.with(|value| unsafe { *value }), 5);

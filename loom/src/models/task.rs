@@ -65,7 +65,8 @@ impl World {
     }
 }
 
-/// Two wakers, and two who poll: in the end the task was polled after both calls, and saw what came before them.
+/// Two wakers, and two who poll: in the end the task was polled after both calls, and saw what came before
+/// them.
 pub fn every_call_is_followed_by_a_poll() {
     check(Some(3), || {
         let world = World::waiting();

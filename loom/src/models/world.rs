@@ -1,7 +1,8 @@
-//! A scheduler of the real code (`Sched`) on a platform of the model: threads of loom instead of the kernel's.
+//! A scheduler of the real code (`Sched`) on a platform of the model: threads of loom instead of the
+//! kernel's.
 //!
-//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model; the thread that wakes one plays its
-//! part afterwards, on its own thread and therefore beside all other actors.
+//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model; the thread that wakes
+//! one plays its part afterwards, on its own thread and therefore beside all other actors.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -104,7 +105,8 @@ pub(super) struct Setup {
     pub(super) brisk: &'static [usize],
     /// Ms that begin with a token.
     pub(super) spinners: u32,
-    /// Goroutines never end: an M that runs one keeps its P for good, and what waits in its queue must be stolen.
+    /// Goroutines never end: an M that runs one keeps its P for good, and what waits in its queue must be
+    /// stolen.
     pub(super) hogs: bool,
 }
 
@@ -183,8 +185,8 @@ impl World {
         m
     }
 
-    /// Runs `actors` beside each other, and checks that goroutines `1..=goroutines` exist once each and that none
-    /// of them waits while a P is idle.
+    /// Runs `actors` beside each other, and checks that goroutines `1..=goroutines` exist once each and that
+    /// none of them waits while a P is idle.
     pub(super) fn play(this: &Arc<World>, goroutines: usize, actors: &[fn(&mut Actor)]) {
         let play = |actor: fn(&mut Actor), world: &Arc<World>| {
             let mut me = Actor { world: world.clone(), ran: Vec::new() };
@@ -278,8 +280,9 @@ impl Actor {
         self.look(p);
     }
 
-    /// Goroutine `g`, which runs on `p`, yields to the next one there, as `schedule::switch_away` does: it enters
-    /// the ring after the other has left it. (With the barrier that `requeue_yielded` takes only where a P seems idle.)
+    /// Goroutine `g`, which runs on `p`, yields to the next one there, as `schedule::switch_away` does: it
+    /// enters the ring after the other has left it. (With the barrier that `requeue_yielded` takes only where
+    /// a P seems idle.)
     pub(super) fn yield_now(&mut self, p: usize, g: usize) {
         let world = self.world.clone();
         let m = world.m_with(p, false);
@@ -295,8 +298,8 @@ impl Actor {
         }
     }
 
-    /// A goroutine that came back from a blocking call takes an idle P and ends, and its M looks for more; or it
-    /// queues itself.
+    /// A goroutine that came back from a blocking call takes an idle P and ends, and its M looks for more; or
+    /// it queues itself.
     pub(super) fn need_p(&mut self, g: usize) {
         if let Some(p) = self.world.sched.take_p_or_queue(self.world.g(g)) {
             self.ran.push(g);
@@ -319,7 +322,8 @@ impl Actor {
         self.run_m(self.world.m_with(p, true));
     }
 
-    /// The same, and if it finds nothing it does not look again after it gave up its P: a protocol that is wrong.
+    /// The same, and if it finds nothing it does not look again after it gave up its P: a protocol that is
+    /// wrong.
     pub(super) fn spin_without_recheck(&mut self, p: usize) {
         let world = self.world.clone();
         let (m, p) = (world.m_with(p, true), world.p(p));

@@ -10,8 +10,8 @@
 //! | TAKEN    | the handler walks                | the handler         |
 //! | ANSWERED | done                             | the report          |
 //!
-//! The report gives up after a while with ASKED → FREE; a signal that arrives later finds nobody asking. The handler does not
-//! answer for code inside the runtime: there the stack may be about to change.
+//! The report gives up after a while with ASKED → FREE; a signal that arrives later finds nobody asking.
+//! The handler does not answer for code inside the runtime: there the stack may be about to change.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -50,8 +50,8 @@ pub(crate) struct Answer {
     pub(crate) name: Option<Arc<str>>,
 }
 
-/// Asks the goroutine that runs on `m`; if its thread sleeps, only if `even_asleep`. `None`: it did not answer in time, or is
-/// inside the runtime. One caller at a time.
+/// Asks the goroutine that runs on `m`; if its thread sleeps, only if `even_asleep`. `None`: it did not
+/// answer in time, or is inside the runtime. One caller at a time.
 pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
     WHO.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
     // Release: the handler sees whom we ask.
@@ -85,8 +85,8 @@ pub(crate) fn answer(m: &'static M, context: *mut c_void) {
     let answer = unsafe { &mut *ANSWER.0.get() };
     answer.goroutine = m.current().filter(|_| m.in_runtime.get() == 0);
     if let Some(g) = answer.goroutine {
-        // SAFETY: the kernel passed the context. The code is stopped: we are its signal handler. The goroutine has not
-        // ended, so its info is there.
+        // SAFETY: the kernel passed the context. The code is stopped: we are its signal handler. The
+        // goroutine has not ended, so its info is there.
         unsafe {
             let registers = SignalFrame::new(context).registers();
             unwind::stopped(&registers, g.slot.stack(), &mut answer.frames);

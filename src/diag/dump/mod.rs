@@ -36,10 +36,11 @@ pub struct GoroutineTrace(Snapshot);
 
 /// Describes every goroutine: what it does, for what it waits and since when, who started it, and its stack.
 ///
-/// The world is not stopped. Goroutines that wait or are queued are kept from running for some ten microseconds each; a
-/// goroutine that runs is interrupted by a signal for as long. In a system call that is not marked by
-/// [`blocking`](crate::blocking) a goroutine is not interrupted, because the call might fail with `EINTR`: then
-/// its stack is empty. So it is when a goroutine does not answer the signal in time, or where preemption by signals is off.
+/// The world is not stopped. Goroutines that wait or are queued are kept from running for some ten
+/// microseconds each; a goroutine that runs is interrupted by a signal for as long. In a system call that is
+/// not marked by [`blocking`](crate::blocking) a goroutine is not interrupted, because the call might fail
+/// with `EINTR`: then its stack is empty. So it is when a goroutine does not answer the signal in time, or
+/// where preemption by signals is off.
 ///
 /// Names of functions are looked up only when the dump is printed, which takes much longer than to make it.
 ///
@@ -85,7 +86,8 @@ impl GoroutineTrace {
         self.0.name.as_deref()
     }
 
-    /// What it does: "running", "runnable", "syscall", "preempted", or what it waits for, in Go's words: "chan receive".
+    /// What it does: "running", "runnable", "syscall", "preempted", or what it waits for, in Go's words:
+    /// "chan receive".
     pub fn state(&self) -> &'static str {
         match self.0.wait {
             Some((reason, _)) if self.0.status == Status::Waiting => reason.name(),
@@ -232,13 +234,14 @@ struct Function {
     place: Option<(String, u32)>,
 }
 
-/// What is known by now: most goroutines are in the same few places, and to look one up takes as long as to print a hundred.
+/// What is known by now: most goroutines are in the same few places, and to look one up takes as long as to
+/// print a hundred.
 #[derive(Default)]
 struct Names(HashMap<usize, Vec<Rc<Function>>>);
 
 impl Names {
-    /// The functions at these addresses, inlined ones included, without what is gort's own business: how the goroutine stopped,
-    /// and how it was started.
+    /// The functions at these addresses, inlined ones included, without what is gort's own business: how the
+    /// goroutine stopped, and how it was started.
     fn of(&mut self, addresses: &[usize]) -> Vec<Rc<Function>> {
         let mut functions = Vec::new();
         for &address in addresses {

@@ -11,11 +11,11 @@
 //! | in a marked blocking call | the call left its registers (`word/pinned_readers.rs`) |
 //! | in another system call | only its header, because a signal could make the call fail with EINTR; before the process ends anyway, it is asked like a running one |
 //!
-//! A goroutine may go from one group to another while we look, so there are a few rounds; one that always escapes gets a
-//! header without a trace.
+//! A goroutine may go from one group to another while we look, so there are a few rounds; one that always
+//! escapes gets a header without a trace.
 //!
-//! While a goroutine is kept from running nothing is allocated and no lock is taken that it might hold: it may have been stopped
-//! inside the allocator.
+//! While a goroutine is kept from running nothing is allocated and no lock is taken that it might hold: it
+//! may have been stopped inside the allocator.
 
 use std::cell::OnceCell;
 use std::panic::Location;
@@ -270,7 +270,8 @@ fn look_at_parked(g: &'static G, collection: &mut Collection) {
         raw.status = Status::Waiting;
         let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
         raw.wait = Some((reason, g.parked_at.load(Ordering::Relaxed)));
-        // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its frames, is alive.
+        // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its
+        // frames, is alive.
         unsafe {
             raw.take_name();
             raw.take_frames();
@@ -373,8 +374,8 @@ fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection)
     }
 }
 
-/// Whether the thread uses its CPU for a while, and so is not just entering a system call that a signal would break. One that
-/// nobody noticed yet may last.
+/// Whether the thread uses its CPU for a while, and so is not just entering a system call that a signal would
+/// break. One that nobody noticed yet may last.
 fn computes(tid: u32) -> bool {
     const ENOUGH: u64 = 200_000;
     const LOOK_FOR: Duration = Duration::from_millis(20);
@@ -396,8 +397,8 @@ fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection)
     if let Some(reading) = pinned_readers::begin() {
         let mut raw = Raw::peek(g);
         if let Some(registers) = marked_call::registers_of(g, &reading) {
-            // SAFETY: the call does not return while we read, so the goroutine does not end, and the frames from the
-            // call's caller on stay as they are.
+            // SAFETY: the call does not return while we read, so the goroutine does not end, and the frames
+            // from the call's caller on stay as they are.
             unsafe {
                 raw.take_name();
                 unwind::stopped(registers, g.slot.stack(), &mut raw.frames);

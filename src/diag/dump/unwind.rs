@@ -1,16 +1,18 @@
 //! Walking the frames of a stack that does not run.
 //!
 //! The system's unwinder walks from its caller outwards, by the unwind tables that every function has.
-//! `arch::unwind_from` makes a caller whose table entry lies: it says that it was called from wherever a given set of
-//! registers was taken, with the registers as they were there. So the unwinder, which runs on its own thread's stack, walks over into the
-//! stopped code, and only reads that stack. Nothing is allocated and, with glibc 2.35 and GCC 12 or newer, no lock is
-//! taken: code may be looked at that was stopped anywhere.
+//! `arch::unwind_from` makes a caller whose table entry lies: it says that it was called from wherever a
+//! given set of registers was taken, with the registers as they were there. So the unwinder, which runs on
+//! its own thread's stack, walks over into the stopped code, and only reads that stack. Nothing is allocated
+//! and, with glibc 2.35 and GCC 12 or newer, no lock is taken: code may be looked at that was stopped
+//! anywhere.
 //!
-//! An address that an interrupted or hand-written function computes its frame from may be wrong for a moment. The walk ends
-//! as soon as a frame is not within the stack, or not above the last one, before anything there is read.
+//! An address that an interrupted or hand-written function computes its frame from may be wrong for a moment.
+//! The walk ends as soon as a frame is not within the stack, or not above the last one, before anything there
+//! is read.
 //!
-//! Rejected: to run a function on the stopped stack that captures its own backtrace (it has to leave room for red zones
-//! and for what the trimmer gave back); frame pointers (Rust's own library is built without).
+//! Rejected: to run a function on the stopped stack that captures its own backtrace (it has to leave room for
+//! red zones and for what the trimmer gave back); frame pointers (Rust's own library is built without).
 
 use std::ffi::c_void;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Where a search does its work: memory that is mapped before the threads are stopped, because nothing can be allocated then.
+//! Where a search does its work: memory that is mapped before the threads are stopped, because nothing can be
+//! allocated then.
 
 use std::ops::Range;
 

@@ -125,8 +125,8 @@ impl Search {
         untouched.iter().for_each(|range| fits &= self.holes.push(range.clone()));
         fits.then_some(())?;
         for (_, _, stack) in stopped.threads().filter(|&(tid, ..)| !runs_user_code(tid)) {
-            // What they run is the runtime's, but registers that it does not use still hold values of the goroutine that ran
-            // there before.
+            // What they run is the runtime's, but registers that it does not use still hold values of the
+            // goroutine that ran there before.
             if let Some(stack) = stack {
                 self.holes.push(stack).then_some(())?;
             }
@@ -379,7 +379,8 @@ fn slot(g: &'static G) -> Range<usize> {
     start..start + g.slot.class().slot_size()
 }
 
-/// Whether the thread runs user code: not the scheduler on its own stack, and not one of the runtime's other threads.
+/// Whether the thread runs user code: not the scheduler on its own stack, and not one of the runtime's other
+/// threads.
 fn runs_user_code(tid: u32) -> bool {
     let scheduler = SCHED.platform.m_of_thread(tid).is_some_and(|m| m.current().is_none());
     !SCHED.platform.is_service_thread(tid) && !scheduler

@@ -1,13 +1,15 @@
 //! Stopping every other thread of the process for a moment, with all its registers in memory.
 //!
-//! Each thread gets the preemption signal; its handler says that it has come and waits until all may go on. The kernel has
-//! left the registers of the code that was interrupted on the handler's stack. Threads that appear meanwhile were started by
-//! one that had not stopped yet: they are listed again until all that there are have stopped.
+//! Each thread gets the preemption signal; its handler says that it has come and waits until all may go on.
+//! The kernel has left the registers of the code that was interrupted on the handler's stack. Threads that
+//! appear meanwhile were started by one that had not stopped yet: they are listed again until all that there
+//! are have stopped.
 //!
-//! A system call that the signal interrupts must not fail by it. A thread gets no signal while it is in a call that neither the
-//! kernel nor `signal::restart_call` begins again; then nobody is stopped.
+//! A system call that the signal interrupts must not fail by it. A thread gets no signal while it is in a
+//! call that neither the kernel nor `signal::restart_call` begins again; then nobody is stopped.
 //!
-//! While others are stopped, the caller must not allocate or take any lock: somebody may have been stopped inside.
+//! While others are stopped, the caller must not allocate or take any lock: somebody may have been stopped
+//! inside.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -99,7 +101,8 @@ pub(crate) fn wait_if_asked(context: *mut c_void) {
 /// As long as it lives, no other thread runs.
 pub(crate) struct Stopped(());
 
-/// Stops all threads but the caller's, which is not a goroutine. `None`: one of them cannot be stopped. One caller at a time.
+/// Stops all threads but the caller's, which is not a goroutine. `None`: one of them cannot be stopped. One
+/// caller at a time.
 pub(crate) fn stop() -> Option<Stopped> {
     let own = thread::tid();
     let mut possible = signal_handler::can_signal();
@@ -142,8 +145,8 @@ pub(crate) fn stop() -> Option<Stopped> {
 }
 
 impl Stopped {
-    /// Every thread that was stopped, with the registers of the code that the signal interrupted and the stack that its
-    /// handler runs on.
+    /// Every thread that was stopped, with the registers of the code that the signal interrupted and the
+    /// stack that its handler runs on.
     pub(crate) fn threads(&self) -> impl Iterator<Item = (u32, SignalFrame, Option<Range<usize>>)> {
         let contexts = CONTEXTS[..CAME.load(Ordering::Relaxed).min(MOST)].iter();
         WHO.iter().zip(contexts).map(|(tid, context)| {

@@ -1,7 +1,8 @@
 //! lock_os_thread: a goroutine bound to its M.
 //!
-//! When the bound goroutine stops, its M gives its P away and waits; no other goroutine runs on it. When another
-//! M picks the goroutine from a queue, it hands its own P to the bound M and stops itself (`idle/locked_m.rs`).
+//! When the bound goroutine stops, its M gives its P away and waits; no other goroutine runs on it. When
+//! another M picks the goroutine from a queue, it hands its own P to the bound M and stops itself
+//! (`idle/locked_m.rs`).
 
 use crate::sched::run::runtime_section;
 

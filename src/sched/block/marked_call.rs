@@ -1,9 +1,9 @@
 //! Marked blocking calls: `gort::blocking`.
 //!
-//! Entering leaves the P behind in state `in_syscall`, where any thread may take it: sysmon does when there is work
-//! for it, or after a while. Leaving takes it back with one compare-and-swap if nobody did, else any idle P, else
-//! the goroutine waits in the global queue. Which M left a P behind does not matter: a P in `in_syscall` belongs to the
-//! thread that swaps first.
+//! Entering leaves the P behind in state `in_syscall`, where any thread may take it: sysmon does when there
+//! is work for it, or after a while. Leaving takes it back with one compare-and-swap if nobody did, else any
+//! idle P, else the goroutine waits in the global queue. Which M left a P behind does not matter: a P in
+//! `in_syscall` belongs to the thread that swaps first.
 
 use std::sync::atomic::compiler_fence;
 
@@ -28,7 +28,8 @@ pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// A tag in `G::wait_object` while it points to the registers of a blocking call. No goroutine waits for an odd address.
+/// A tag in `G::wait_object` while it points to the registers of a blocking call. No goroutine waits for an
+/// odd address.
 const REGISTERS: usize = 1;
 
 /// Where the caller of a marked blocking call stopped. As long as `reading` lives the call does not return.

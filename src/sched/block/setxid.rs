@@ -1,13 +1,13 @@
 //! setuid, setgid and their kin from goroutines, and while goroutines run.
 //!
-//! Linux keeps user and group ids for each thread, POSIX for the process. So glibc lets every thread make the system call:
-//! it marks each thread's descriptor, sends the thread a signal of its own, and sends it again until the handler has
-//! removed the mark. The handler looks for it at the thread pointer. On a thread that runs a goroutine that is the
-//! goroutine's block, which was not marked; the mark on the thread's own would stay, and the caller would send signals
-//! for ever.
+//! Linux keeps user and group ids for each thread, POSIX for the process. So glibc lets every thread make the
+//! system call: it marks each thread's descriptor, sends the thread a signal of its own, and sends it again
+//! until the handler has removed the mark. The handler looks for it at the thread pointer. On a thread that
+//! runs a goroutine that is the goroutine's block, which was not marked; the mark on the thread's own would
+//! stay, and the caller would send signals for ever.
 //!
-//! Therefore this handler goes before glibc's and lends it the thread's own thread pointer. A goroutine that calls setuid
-//! is no special case: to glibc its own thread is another one, which makes the call too.
+//! Therefore this handler goes before glibc's and lends it the thread's own thread pointer. A goroutine that
+//! calls setuid is no special case: to glibc its own thread is another one, which makes the call too.
 
 use std::ffi::c_void;
 
@@ -29,8 +29,8 @@ extern "C" fn on_setxid(number: i32, info: *mut SigInfo, context: *mut c_void) {
         return;
     };
     let interrupted = tls::current();
-    // SAFETY: the thread's own thread pointer, which no other thread uses; and then what was there before. Neither side
-    // holds a reference into TLS across this: the interrupted code goes on with what it had.
+    // SAFETY: the thread's own thread pointer, which no other thread uses; and then what was there before.
+    // Neither side holds a reference into TLS across this: the interrupted code goes on with what it had.
     unsafe {
         tls::switch_to(m.own_tp.get());
         PREVIOUS.call(number, info, context);

@@ -1,7 +1,7 @@
 //! Taking the P away from an M whose goroutine is blocked in the kernel, without that thread's help.
 //!
-//! The goroutine called something that blocks, without telling the runtime. Its M owns a P that it does not use. sysmon
-//! noticed (wall time passed, CPU time did not), and takes the P by this protocol:
+//! The goroutine called something that blocks, without telling the runtime. Its M owns a P that it does not
+//! use. sysmon noticed (wall time passed, CPU time did not), and takes the P by this protocol:
 //!
 //! ```text
 //! sysmon                                   the goroutine's thread, when it comes back and enters the runtime
@@ -13,14 +13,14 @@
 //!    no:  m.p -> p
 //! D5 unlock
 //! ```
-//! The barrier D3 runs on every CPU that runs a thread of ours, so it comes either before E1 on that thread, and then
-//! E3 sees "leaving"; or after E1, and then D4 sees 1 and the P stays. When E1 came first and E3 saw "leaving", E4 waits
-//! for D5 and finds the P again. So exactly one side has it. The goroutine's side pays no barrier for this, and no
-//! system call is interrupted: a signal would make some of them fail with EINTR.
+//! The barrier D3 runs on every CPU that runs a thread of ours, so it comes either before E1 on that thread,
+//! and then E3 sees "leaving"; or after E1, and then D4 sees 1 and the P stays. When E1 came first and E3 saw
+//! "leaving", E4 waits for D5 and finds the P again. So exactly one side has it. The goroutine's side pays no
+//! barrier for this, and no system call is interrupted: a signal would make some of them fail with EINTR.
 //!
-//! A thread that passed E3 before D2 is inside the runtime and uses its P meanwhile: what it reads later must not depend on
-//! us, so "leaving" is a mark that others do not see (`M::p`). It may even give the P away and go: then the second step of D4
-//! finds something else than what D2 left, and changes nothing.
+//! A thread that passed E3 before D2 is inside the runtime and uses its P meanwhile: what it reads later must
+//! not depend on us, so "leaving" is a mark that others do not see (`M::p`). It may even give the P away and
+//! go: then the second step of D4 finds something else than what D2 left, and changes nothing.
 
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;

@@ -1,6 +1,7 @@
-//! Running due timers. Five places do: a P between goroutines, a thief that found nothing else (both `run/find_runnable.rs`),
-//! the M that waits in the poller until the earliest one (it becomes a thief), sysmon when no P comes to look and no M polls,
-//! and a P that is retired moves its timers to P 0.
+//! Running due timers. Four callers do: //! //! - the owner of a P, between two goroutines
+//! (`run/find_runnable.rs`); //! - a thief that found nothing to steal (the same file); //! - the M that
+//! waited for the earliest timer (`poll_wait.rs`), as a thief; //! - sysmon, when no P gets to its timers and
+//! no M polls. //! //! A P that is retired moves its timers to P 0.
 
 use crate::sched::idle::poll_wait;
 use crate::sched::machine::SCHED;
@@ -15,12 +16,12 @@ pub(crate) fn earliest() -> u64 {
     SCHED.all_ps().map(|p| p.timers.next()).min().unwrap_or(NEVER)
 }
 
-/// Fires what is due in a heap. Goroutines that are to run are appended to `ready`.
+/// Fires the timers that are due in a heap. Goroutines that become runnable are appended to `ready`.
 pub(crate) fn run_due(timers: &Timers, now: u64, ready: &GList) {
     timers.run_due(now, |waiter| Waiter::from_word(waiter).wake_into(ready));
 }
 
-/// Fires what is due on `of` and makes the goroutines runnable on `own`, which the caller owns.
+/// Fires the timers that are due on `of` and queues the goroutines on `own`, which the caller owns.
 pub(crate) fn run_on(own: &'static P, of: &'static P) {
     if of.timers.seems_empty() {
         return;

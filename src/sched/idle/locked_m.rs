@@ -1,12 +1,13 @@
-//! Stopping and starting an M that is bound to a goroutine (`block/lock_os_thread.rs`), as Go's `stoplockedm` and
-//! `startlockedm`.
+//! Stopping and starting an M that is bound to a goroutine (`block/lock_os_thread.rs`), as Go's `stoplockedm`
+//! and `startlockedm`.
 
 use super::stop_m::wait_for_p;
 use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 
-/// On the bound M, after its goroutine switched out: gives its P away and waits until the goroutine is to run again.
+/// Called on the bound M after its goroutine switched out: gives its P away and waits until the goroutine is
+/// to run /// again.
 pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
     if let Some(p) = m.p() {
         m.set_p(None);
@@ -20,7 +21,7 @@ pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
     }
 }
 
-/// On another M, which took the bound goroutine from a queue: gives its P to the bound M.
+/// Called on another M, which took the bound goroutine from a queue: gives its P to the bound M.
 pub(crate) fn start_locked_m(m: &'static M, owner: &'static M) {
     let p = m.p();
     m.set_p(None);

@@ -1,5 +1,5 @@
-//! What happens where goroutines become runnable and where Ms have nothing to do: enqueueing, waking an M, stopping one,
-//! waiting for timers and I/O.
+//! Making goroutines runnable, waking an M for them, stopping an M that has no work, and waiting for timers
+//! and I/O.
 
 pub(crate) mod due_timers;
 pub(crate) mod locked_m;

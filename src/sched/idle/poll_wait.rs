@@ -1,8 +1,8 @@
-//! The one M that waits for time and I/O when its P has nothing to do. It holds no P while it waits.
-//!
-//! `until` is the time at which that M will wake up by itself: 0 when none waits. A thread that starts an earlier timer
-//! interrupts it. The poller publishes `until` first and looks at all timers after; a thread that starts a timer publishes
-//! the timer first and looks at `until` after. So one of them sees the other (all four SeqCst).
+//! The poller: the one idle M that waits for timers and I/O. It holds no P while it waits. `until` is the
+//! time at which the poller will wake up by itself, or 0 if no M waits. A thread that starts an earlier //!
+//! timer interrupts the poller. The poller publishes `until` first and looks at all timers after; a thread
+//! that starts a timer publishes the timer first and looks at `until` after. So one of them sees the other
+//! (all four SeqCst).
 
 use std::sync::atomic::Ordering;
 
@@ -18,15 +18,16 @@ use crate::sched::types::waiter::Waiter;
 use crate::sys::clock::nanotime;
 use crate::timer::NEVER;
 
-/// The poller waits at least this long (ns), even for a timer that is due earlier, and then serves all timers that became due
-/// meanwhile: to sleep and wake up for each of thousands costs more than all else. Linux gives its own sleepers
-/// the same slack.
+/// The poller waits at least this long (ns), even for a timer that is due earlier, and then runs all timers
+/// that became /// due meanwhile. With thousands of timers, a sleep and a wake-up for each would dominate the
+/// cost. Linux gives its own /// sleepers the same slack of 50 µs.
 const SLACK: u64 = 50_000;
 
-/// The same (ns) where many timers are due: to wake up every 50 µs would be a good part of the work.
+/// The slack (ns) while many timers are due: then even a wake-up every 50 µs would be a good part of the
+/// work.
 const SLACK_OF_MANY: u64 = 250_000;
 
-/// For a timer that is due later than this (ns) no M need wait now: sysmon sees much earlier that none does.
+/// For a timer that is due later than this (ns) no M need wait yet: sysmon notices much earlier if none does.
 const FAR: u64 = 20_000_000;
 
 /// If no one has polled for this long (ns), poll before stealing.
@@ -43,7 +44,7 @@ pub(crate) fn new_deadline(when: u64) {
 
 #[cold]
 fn interrupt_before(until: u64) {
-    // If the poller wakes up as soon as it would after the interruption, it need not be interrupted.
+    // The poller waits at least `slack`, so an interruption would not make it wake up earlier than that.
     if until > nanotime().saturating_add(SCHED.platform.poll.slack.load(Ordering::Relaxed)) {
         netpoll::interrupt();
     }
@@ -54,13 +55,13 @@ pub(crate) fn is_waiting() -> bool {
     SCHED.platform.poll.until.load(Ordering::SeqCst) != 0
 }
 
-/// Whether an M waits here, or is about to.
+/// Whether an M is the poller, waiting or about to.
 pub(crate) fn is_busy() -> bool {
     SCHED.platform.poll.busy.load(Ordering::Relaxed)
 }
 
-/// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back with
-/// a P.
+/// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back
+/// with a P.
 pub(crate) fn wait(m: &'static M) {
     if !may_make_work() {
         return;
@@ -68,7 +69,7 @@ pub(crate) fn wait(m: &'static M) {
     let poll = &SCHED.platform.poll;
     // SeqCst: see `ensure`.
     if poll.busy.swap(true, Ordering::SeqCst) {
-        // Its deadline may be later than a timer that was moved or that its P left behind.
+        // The poller's deadline may be later than a timer that was moved, or that this M's P left behind.
         new_deadline(earliest());
         return;
     }
@@ -103,13 +104,12 @@ pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 
     if many { SLACK_OF_MANY } else { SLACK }
 }
 
-/// For an M with a P that has nothing in its queues: takes what is ready by now, if no M waits for it and polling is due.
-/// True: there are goroutines in the queue of `p`.
-///
-/// It is due if preempted goroutines wait, which come last, or if no one has polled for a while although other Ps have work.
-/// Otherwise stealing comes first: the kernel may have stopped the thread of another P's owner, and an M that always
-/// finds I/O would let that P's goroutines wait until the thread goes on (an HTTP server with 64 connections on two busy
-/// cores: p99 4.4 → 1.1 ms). And if there is nothing to steal either, the M polls when it goes to wait.
+/// For an M whose P has empty queues: polls without waiting, if no M is the poller and polling is due. True:
+/// there are /// goroutines in the queue of `p`. Polling is due if preempted goroutines wait (they run last),
+/// or if no one has polled for a while although other Ps /// have work. Otherwise stealing comes first: the
+/// kernel may have descheduled the thread of another P's owner, and an M /// that always finds I/O would let
+/// that P's goroutines wait until the thread goes on (an HTTP server with 64 connections on two busy cores:
+/// p99 4.4 → 1.1 ms). If there is nothing to steal either, the M polls when it goes to wait.
 pub(crate) fn poll_if_due(p: &'static P) -> bool {
     let overdue = || {
         let since = nanotime().saturating_sub(netpoll::last_poll());
@@ -125,7 +125,7 @@ pub(crate) fn poll_if_due(p: &'static P) -> bool {
     some
 }
 
-/// Polls without a P, for sysmon and the housekeeper, unless an M waits.
+/// Polls without a P, for sysmon and the housekeeper, unless an M is the poller.
 pub(crate) fn poll_without_p() {
     if netpoll::has_waiters() && !is_busy() {
         let ready = GList::new();
@@ -134,20 +134,23 @@ pub(crate) fn poll_without_p() {
     }
 }
 
-/// Makes sure that an M polls, where a foreign thread is about to wait for I/O, or a P became idle without its M coming by
-/// here. If no M polls, and no P is busy (whose M would poll before it stops), an M must start to.
+/// Makes sure that an M polls, for a foreign thread that is about to wait for I/O, and for a P that became
+/// idle without /// its M calling `wait`. If no M polls, and no P is busy (whose M would poll before it
+/// stops), an M must start to.
 ///
-/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks at `busy`,
-/// the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and stops
-/// spinning before it looks at the registrations and timers in `wait`. All of these are SeqCst, so one of the two sees
-/// the other. If `busy` was seen set, its M polls, or it left and passes by here again before it stops.
+/// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks
+/// at `busy`, the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and
+/// stops spinning before it looks at the registrations and timers in `wait`. All of these are SeqCst, so one
+/// of the two sees the other. If `busy` was seen set, its M polls, or it has left and calls `wait` again
+/// before it stops.
 pub(crate) fn ensure() {
     if !SCHED.platform.poll.busy.load(Ordering::SeqCst) && may_make_work() {
         SCHED.wake_p();
     }
 }
 
-/// No thread can be started, and a polling M cannot be handed a P: poll now, and interrupt the poller if work is queued.
+/// For the housekeeper when no thread can be started. A polling M cannot be handed a P, so this polls now,
+/// and /// interrupts the poller if work is queued.
 pub(crate) fn run_without_new_thread() {
     poll_without_p();
     if SCHED.idle.work_waits(|| SCHED.work_anywhere()) && is_busy() {
@@ -155,11 +158,11 @@ pub(crate) fn run_without_new_thread() {
     }
 }
 
-/// Gives the M a P, if one is idle, and the goroutines to it; else to the global queue.
-///
-/// Normally the M then spins, and as it finds work another one is woken, which in the end polls in its place. For a single
-/// goroutine, and when no timer is due soon (`alone`), that would be a thread woken for each request: then no M polls
-/// until this M is done with it, or sysmon finds after about a millisecond that it takes long.
+/// Gives the M an idle P and that P the goroutines; if no P is idle, the goroutines go to the global queue.
+/// Normally the M then spins; when it finds work it wakes another M, which in the end polls in its place. For
+/// a single /// goroutine with no timer due soon (`alone`), that would wake a thread for each request. So in
+/// that case no M polls /// until this M is done with the goroutine, or until sysmon finds after about a
+/// millisecond that it takes long.
 fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let mut locked = SCHED.lock();
     let Some(p) = locked.take_idle_p() else {

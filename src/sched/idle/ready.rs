@@ -1,7 +1,7 @@
-//! Making goroutines runnable: putting them where a thief or a P that looks around finds them.
+//! Making goroutines runnable: putting them into a queue.
 //!
-//! After each put, `wake_p` (`wake_p.rs`) wakes an M if a P is idle and no M spins. One is enough: a spinner that finds work
-//! wakes the next.
+//! After each put, `wake_p` (`wake_p.rs`) wakes an M if a P is idle and no M spins. One is enough: a spinner
+//! that finds work wakes the next.
 
 use std::ptr;
 
@@ -14,14 +14,14 @@ use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 
 impl<X: Platform> Sched<X> {
-    /// Makes a goroutine runnable, which belongs to the caller, in the global queue.
+    /// Puts a goroutine, which belongs to the caller, into the global queue.
     pub(crate) fn ready_global(&self, g: &'static G) {
         g.set_status(Status::Runnable);
         self.lock().push_global(g);
         self.wake_p();
     }
 
-    /// As [`ready_global`](Sched::ready_global), next on a P that the caller owns.
+    /// Puts a goroutine, which belongs to the caller, into `runnext` of a P that the caller owns.
     #[inline]
     pub(crate) fn ready_on(&self, p: &'static P, g: &'static G) {
         g.set_status(Status::Runnable);
@@ -35,7 +35,7 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// As [`ready_on`](Sched::ready_on), for all of a list, in order, at the end of the ring.
+    /// Appends all goroutines of a list, in order, to the ring of a P that the caller owns.
     pub(crate) fn inject_on(&self, p: &'static P, list: &GList) {
         if list.len() == 0 {
             return;
@@ -49,7 +49,7 @@ impl<X: Platform> Sched<X> {
         self.wake_p();
     }
 
-    /// As [`inject_on`](Sched::inject_on), without a P.
+    /// Appends all goroutines of a list to the global queue.
     pub(crate) fn inject_global(&self, list: &GList) {
         if list.len() != 0 {
             list.for_each(|g| g.set_status(Status::Runnable));
@@ -70,8 +70,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Puts `g` at the end of the ring, or, if that is full, half of the ring and `g` into the global queue. A caller that
-    /// then calls `wake_p` for it needs a SeqCst fence between, unless a `put_next` came before.
+    /// Puts `g` at the end of the ring, or, if that is full, half of the ring and `g` into the global queue.
+    /// A caller that then calls `wake_p` needs a SeqCst fence in between, unless it called `put_next` before.
     #[inline]
     pub(crate) fn put_last(&self, p: &'static P, g: &'static G) {
         // SAFETY: the caller owns the P (P1).
@@ -91,7 +91,7 @@ impl<X: Platform> Sched<X> {
                 p.stats.overflows.add(1);
                 // SAFETY: the queue holds pointers to Gs only, and these are ours now.
                 unsafe { self.lock().push_global_batch(&batch[..=count]) };
-                // On the way between the queues no M could see them.
+                // While they were between the queues no M could see them.
                 self.wake_p();
                 return;
             }
@@ -101,8 +101,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Puts a goroutine that yielded at the end of the ring, after another one took its place on the P. In between no M could
-    /// see it, so one may have to be woken.
+    /// Puts a goroutine that yielded at the end of the ring, after another one took its place on the P. In
+    /// between no M could see it, so one may have to be woken.
     #[inline]
     pub(crate) fn requeue_yielded(&self, p: &'static P, g: &'static G) {
         self.put_last(p, g);

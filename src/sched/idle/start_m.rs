@@ -1,5 +1,5 @@
-//! Asking the housekeeper for a new M. Starting a thread allocates, and an M that holds a P must not wait for the allocator:
-//! the holder of its lock may be waiting for that very P.
+//! Asking the housekeeper for a new M. Starting a thread allocates, and an M that holds a P must not wait for
+//! the //! allocator: the goroutine that holds the allocator's lock may be waiting for that very P.
 
 use std::sync::atomic::Ordering;
 
@@ -11,13 +11,14 @@ pub(crate) fn start_spinning_m() {
     wake_housekeeper();
 }
 
-/// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is there for its P.
+/// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is
+/// there for its P.
 pub(crate) fn start_spare_m() {
     SCHED.platform.housekeeper.start_spare_m.store(true, Ordering::Release);
     wake_housekeeper();
 }
 
-/// Wakes the housekeeper up, also from a signal handler.
+/// Wakes the housekeeper. May be called in a signal handler.
 pub(crate) fn wake_housekeeper() {
     SCHED.platform.housekeeper.wake.set();
 }

@@ -6,18 +6,19 @@ use crate::sched::machine::SCHED;
 use crate::sched::types::m::M;
 use crate::sys::thread;
 
-/// A stopped M waits this long before it asks whether it is one too many.
+/// A stopped M waits this long before it checks whether there are too many idle Ms.
 const SURPLUS_AFTER: Duration = Duration::from_secs(5);
 
-/// Idle threads beyond GOMAXPROCS + 1 end; with a large GOMAXPROCS already beyond this many.
+/// The most idle threads that are kept, minus one. With a smaller GOMAXPROCS, GOMAXPROCS + 1 are kept.
 const KEEP_AT_MOST: u32 = 16;
 
-/// Stops until another thread sets `next_p`. False: there are enough idle Ms, and this thread shall end.
+/// Stops the M until another thread hands it a P. False: there are too many idle Ms, and this thread must
+/// end.
 pub(crate) fn stop_m(m: &'static M) -> bool {
     debug_assert!(m.p().is_none() && !m.spinning.get());
     m.cpu.set(thread::cpu());
     SCHED.lock().put_idle_m(m);
-    // Two waits at the most: an idle process has no periodic wake-ups.
+    // At most two waits, so that an idle process has no periodic wake-ups.
     if !m.note.wait_until(Some(Instant::now() + SURPLUS_AFTER)) {
         let keep = (SCHED.procs() as u32).min(KEEP_AT_MOST) + 1;
         if SCHED.lock().retire_idle_m(m, keep) {
@@ -29,7 +30,7 @@ pub(crate) fn stop_m(m: &'static M) -> bool {
     true
 }
 
-/// Sleeps until another thread hands the M a P, to go on with the goroutine that it has.
+/// Sleeps until another thread hands the M a P, with which it goes on with the goroutine that it already has.
 pub(crate) fn wait_for_p(m: &'static M) {
     m.cpu.set(thread::cpu());
     m.note.wait();

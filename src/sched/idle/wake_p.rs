@@ -1,4 +1,4 @@
-//! Finding an M for an idle P, and a P's next owner.
+//! Waking an M for an idle P (`wake_p`), handing a P to another M (`hand_off_p`), and retiring a P.
 
 use crate::base::atomic::Ordering;
 use crate::sched::platform::Platform;
@@ -8,18 +8,18 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 
-/// Who takes over the waker's token, because a P is idle.
+/// The M that takes over the waker's token, when a P is idle.
 enum Successor {
     /// An idle M, which gets the P.
     IdleM(&'static M, &'static P),
     /// A new M: it will look for an idle P itself.
     NewM,
-    /// A new M too; and the P goes to a goroutine whose own M waits for it.
+    /// A new M as well; and the P goes to a goroutine whose own M waits for it.
     NewMBeside(&'static P, &'static G),
 }
 
 impl<X: Platform> Sched<X> {
-    /// Wakes an M for an idle P, unless an M spins already. The work is in its queue.
+    /// Wakes an M for an idle P, unless an M spins already. The caller has queued the work before (S1).
     #[inline]
     pub(crate) fn wake_p(&self) {
         if self.idle.should_wake() {
@@ -37,7 +37,7 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// The idle protocol said that an M should be woken.
+    /// `wake_p`, after the idle protocol said that an M should be woken.
     #[cold]
     pub(crate) fn wake_p_slow(&self) {
         if !self.idle.claim_token() {
@@ -85,11 +85,11 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Finds an M for a P that its owner cannot use any longer (a locked goroutine stopped, or a call blocks).
+    /// Finds an M for a P whose owner cannot use it: a locked goroutine stopped, or a call blocks.
     ///
-    /// If there is no M to spare, the P goes to a goroutine that a signal stopped, because its own M waits for it. This
-    /// is not only faster than a new M: the goroutine may have been stopped inside the allocator, and then all others that
-    /// allocate, the housekeeper with its new M among them, wait for it.
+    /// If there is no M to spare, the P goes to a goroutine that a signal stopped, because its own M waits
+    /// for it. This is not only faster than a new M: the goroutine may have been stopped inside the
+    /// allocator. Then every thread that allocates waits for it, the housekeeper that starts new Ms included.
     pub(crate) fn hand_off_p(&self, p: &'static P) {
         let has_work = !p.runq.is_empty() || self.global_len() + self.preempted_len() != 0;
         if has_work && self.hand_p_to_some_m(p) {
@@ -124,18 +124,19 @@ impl<X: Platform> Sched<X> {
         locked.prefer_near();
         let Some(g) = locked.pop_on_own_m() else { return false };
         drop(locked);
-        // Other runnable goroutines need an M that can be spared the next time.
+        // Next time, other runnable goroutines need an idle M.
         self.platform.start_spare_m();
         self.hand_p_to_own_m(p, g);
-        // For the next time: a goroutine that just gave its P up got it back.
+        // Other goroutines may wait too, and no M looks for them: the P went to a particular goroutine.
         if self.idle.claim_token() {
             self.platform.start_spinning_m();
         }
         true
     }
 
-    /// For a goroutine that came back from a blocking call: an idle P, or it is queued. No M need be woken then: an M gives
-    /// its P up under the same lock, and only if the queue is empty.
+    /// For a goroutine that came back from a blocking call: takes an idle P for it, or queues it. In the
+    /// second case no M /// need be woken, because an M gives up its P under the same lock, and only if the
+    /// queue is empty.
     pub(crate) fn take_p_or_queue(&self, g: &'static G) -> Option<&'static P> {
         let mut locked = self.lock();
         let p = locked.take_idle_p();
@@ -148,7 +149,7 @@ impl<X: Platform> Sched<X> {
         p
     }
 
-    /// An M found that its P is retired: lets go of it.
+    /// For an M that found its P retired: gives it up.
     pub(crate) fn give_up_retired_p(&self, m: &'static M, p: &'static P) {
         m.set_p(None);
         if m.spinning.replace(false) {
@@ -157,7 +158,7 @@ impl<X: Platform> Sched<X> {
         self.retire_p(p); // wakes the M that is needed (S2)
     }
 
-    /// A retired P has no owner any more: moves what it holds elsewhere.
+    /// Moves everything that a retired P holds elsewhere. The P has no owner any more.
     pub(crate) fn retire_p(&self, p: &'static P) {
         self.drain_to_global(p);
         X::p_retired(self, p);

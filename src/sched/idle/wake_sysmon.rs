@@ -1,24 +1,25 @@
-//! What other threads tell sysmon (`monitor/sysmon/`).
+//! How other threads wake sysmon (`monitor/sysmon/`).
 
 use std::sync::atomic::Ordering;
 
 use crate::sched::machine::SCHED;
 use crate::sys::clock::nanotime;
 
-/// A P is no longer idle: there is something to watch.
+/// Called when a P is no longer idle: sysmon has something to watch again.
 #[inline]
 pub(crate) fn wake_if_asleep() {
     if SCHED.platform.sysmon.asleep.load(Ordering::SeqCst) {
-        // Nobody kept the coarse clock while all was idle.
+        // sysmon advances the coarse clock, and it slept while all Ps were idle.
         SCHED.platform.coarse_clock.store(nanotime(), Ordering::Relaxed);
         SCHED.platform.sysmon.wake.set();
     }
 }
 
-/// A goroutine has to wait because all Ps are busy: perhaps one of them is blocked. Cuts a long pause short.
+/// Called when a goroutine has to wait because all Ps are busy. One of them may be blocked, so this cuts a
+/// long pause of /// sysmon short.
 #[inline]
 pub(crate) fn look_soon() {
-    // SeqCst: after the put, which is too.
+    // SeqCst, so that this load comes after the put, which is SeqCst too.
     if SCHED.platform.sysmon.in_long_pause.load(Ordering::SeqCst) {
         cut_pause_short();
     }
@@ -31,7 +32,7 @@ fn cut_pause_short() {
     }
 }
 
-/// For reports: every P is idle and there is nothing to watch.
+/// For reports: sysmon sleeps, because every P is idle.
 pub(crate) fn is_asleep() -> bool {
     SCHED.platform.sysmon.asleep.load(Ordering::Relaxed)
 }

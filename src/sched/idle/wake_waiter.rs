@@ -1,12 +1,12 @@
-//! Ending a wait inside the runtime. `park/park_ready.rs` has the way for code outside.
+//! Waking a Waiter from inside the runtime. Code outside wakes it through `park/park_ready.rs`.
 
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::g::GList;
 use crate::sched::types::waiter::{Target, Waiter};
 
 impl Waiter {
-    /// Ends the wait, inside the runtime: a goroutine that is to run is appended to `list`, and the caller injects the list.
-    /// Never blocks, allocates nothing. For pollers and timers.
+    /// Ends the wait. A goroutine that becomes runnable is appended to `list`, which the caller injects into
+    /// a run queue. /// Never blocks and never allocates, so that the netpoller and timers can call it.
     pub(crate) fn wake_into(self, list: &GList) {
         let mut next = Some(self);
         while let Some(waiter) = next.take() {
@@ -22,8 +22,9 @@ impl Waiter {
         }
     }
 
-    /// As [`wake_into`](Waiter::wake_into), for code inside the runtime that may have no P: g0, or a signal handler, which
-    /// runs on the stopped goroutine's thread-locals but must not act as that goroutine.
+    /// As [`wake_into`](Waiter::wake_into), and queues the goroutine. For code inside the runtime that may
+    /// have no P: g0, or a /// signal handler, which runs on the stopped goroutine's thread-locals but must
+    /// not act as that goroutine.
     pub(crate) fn ready_without_p(self) {
         let list = GList::new();
         self.wake_into(&list);

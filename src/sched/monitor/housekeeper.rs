@@ -1,12 +1,13 @@
-//! The housekeeper: a thread without a P for what a goroutine's M must not do. Starting a thread allocates, and an M
-//! that holds a P must not wait for the allocator: the holder of its lock may be waiting for that very P.
+//! The housekeeper: a thread without a P for what a goroutine's M must not do. Starting a thread allocates,
+//! and an M that holds a P must not wait for the allocator: the holder of its lock may be waiting for that
+//! very P.
 //!
-//! At most one start of a spinning M is under way. It carries a token (it counts as a spinner in the idle protocol), so while
-//! it lasts no waker asks for another one, and the new M looks at all queues before it gives the token up: the request
-//! cannot be lost.
+//! At most one start of a spinning M is under way. It carries a token (it counts as a spinner in the idle
+//! protocol), so while it lasts no waker asks for another one, and the new M looks at all queues before it
+//! gives the token up: the request cannot be lost.
 //!
-//! It also does what has time. About once a second while goroutines run, and twice more after they stopped, it trims
-//! stacks and looks whether the CPU quota changed; and it serves the reports (`Hooks::housekeep`).
+//! It also does what has time. About once a second while goroutines run, and twice more after they stopped,
+//! it trims stacks and looks whether the CPU quota changed; and it serves the reports (`Hooks::housekeep`).
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -26,13 +27,14 @@ use crate::tls::loaded;
 /// The time between two passes.
 const PASS_EVERY: Duration = Duration::from_secs(1);
 
-/// To look at a million goroutines takes a tenth of a second: at most one part in this many of the time is spent on it.
+/// To look at a million goroutines takes a tenth of a second: at most one part in this many of the time is
+/// spent on it.
 const TRIM_SHARE: u32 = 50;
 
 /// Bytes of g0, the stack of an M: the scheduler's frames are few and small.
 const G0_STACK: usize = 128 << 10;
-/// When the kernel refuses a thread, the housekeeper tries again after this long, as long as work waits, or no M polls for
-/// timers or I/O.
+/// When the kernel refuses a thread, the housekeeper tries again after this long, as long as work waits, or
+/// no M polls for timers or I/O.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// sysmon says that goroutines have run: there may be something to tidy up.
@@ -115,7 +117,8 @@ impl Starter {
         }
     }
 
-    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later (S2).
+    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later
+    /// (S2).
     fn start_spinning_m(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {

@@ -1,14 +1,15 @@
 //! Stopping a goroutine that does not stop by itself.
 //!
-//! First the P's `preempt` flag: every runtime call and `gort::checkpoint()` looks at it. If that does not help, a
-//! signal. Its handler gives the P to another M, queues the goroutine and waits right there, on the alternate stack,
-//! until a scheduler hands its M a P again, as it does for a goroutine bound to its thread (`block/lock_os_thread.rs`). The
-//! goroutine never leaves its thread in the middle of arbitrary code, so whatever locks it holds (malloc's, libc's, the
-//! user's) are as safe as under the kernel's own preemption. The price is a waiting thread for each goroutine stopped so;
-//! beyond `max_stopped` hogs are no longer interrupted.
+//! First the P's `preempt` flag: every runtime call and `gort::checkpoint()` looks at it. If that does not
+//! help, a signal. Its handler gives the P to another M, queues the goroutine and waits right there, on the
+//! alternate stack, until a scheduler hands its M a P again, as it does for a goroutine bound to its thread
+//! (`block/lock_os_thread.rs`). The goroutine never leaves its thread in the middle of arbitrary code, so
+//! whatever locks it holds (malloc's, libc's, the user's) are as safe as under the kernel's own preemption.
+//! The price is a waiting thread for each goroutine stopped so; beyond `max_stopped` hogs are no longer
+//! interrupted.
 //!
-//! Rejected: moving the goroutine's registers to another thread (as Go does at safe points). Rust code has no safe
-//! points: it may be inside malloc, or hold a raw thread pointer.
+//! Rejected: moving the goroutine's registers to another thread (as Go does at safe points). Rust code has no
+//! safe points: it may be inside malloc, or hold a raw thread pointer.
 
 use std::ffi::c_void;
 use std::sync::atomic::compiler_fence;
@@ -26,8 +27,8 @@ use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sys::{signal, thread};
 
-/// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time, by signal. False:
-/// nothing new was done.
+/// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time,
+/// by signal. False: nothing new was done.
 pub(crate) fn request(p: &'static P) -> bool {
     let asked_before = p.preempt.swap(true, Ordering::Relaxed);
     !asked_before || p.m().is_some_and(interrupt)
@@ -38,7 +39,8 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
     let preempt = &SCHED.platform.preempt;
     let allowed = signal_handler::is_enabled()
         && preempt.stopped.load(Ordering::Relaxed) < preempt.max_stopped.load(Ordering::Relaxed);
-    // A thread that sleeps in the kernel is not computing: its P is taken without a signal, which might break its call off.
+    // A thread that sleeps in the kernel is not computing: its P is taken without a signal, which might break
+    // its call off.
     if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) == Some(true) {
         return false;
     }
@@ -55,8 +57,8 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
     sent
 }
 
-/// In the handler, on the thread of `m`, with what the kernel passed to it: stops its goroutine, if that was asked for and it
-/// runs user code.
+/// In the handler, on the thread of `m`, with what the kernel passed to it: stops its goroutine, if that was
+/// asked for and it runs user code.
 pub(super) fn stop_if_asked(m: &'static M, context: *mut c_void) {
     if m.signalled.swap(false, Ordering::Relaxed) {
         m.interrupted.store(context, Ordering::Relaxed);
@@ -78,7 +80,8 @@ fn stop_here(m: &'static M, context: *const c_void) {
             m.wait_for_detach();
         }
         let stopped = match m.p() {
-            // The goroutine that ran here when the signal was sent may have stopped by itself, which answers the request.
+            // The goroutine that ran here when the signal was sent may have stopped by itself, which answers
+            // the request.
             Some(p) if p.preempt.load(Ordering::Relaxed) => give_away(m, g, p),
             Some(_) => None,
             // It computes without a P.
@@ -92,12 +95,12 @@ fn stop_here(m: &'static M, context: *const c_void) {
     m.in_runtime.set(0);
 }
 
-/// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the goroutine goes
-/// on. Otherwise what it was bound to before.
+/// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the
+/// goroutine goes on. Otherwise what it was bound to before.
 ///
-/// The receiver is an idle M (sysmon makes sure that there is one), or the M of a goroutine that was stopped earlier, at once
-/// if nothing else waits. Never one that would have to be started first: the goroutine may have been stopped inside the
-/// allocator, and starting a thread allocates.
+/// The receiver is an idle M (sysmon makes sure that there is one), or the M of a goroutine that was stopped
+/// earlier, at once if nothing else waits. Never one that would have to be started first: the goroutine may
+/// have been stopped inside the allocator, and starting a thread allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);

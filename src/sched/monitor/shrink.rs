@@ -1,10 +1,11 @@
 //! Giving stack pages back: this is how stacks shrink.
 //!
 //! A pass, about once a second, on the housekeeper's thread:
-//! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top page;
+//! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top
+//!   page;
 //! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
-//!   The park word's HELD state keeps such a goroutine where it is meanwhile; a waker that readies it is served when the
-//!   pages are gone.
+//!   The park word's HELD state keeps such a goroutine where it is meanwhile; a waker that readies it is
+//!   served when the pages are gone.
 
 use std::sync::atomic::Ordering;
 
@@ -52,8 +53,8 @@ fn shrink_parked(g: &'static G) {
         return;
     }
     hold_parked::while_held(g, || {
-        // It may have parked on a stack that it made itself (the stacker crate does such things), and then all of this one
-        // is in use.
+        // It may have parked on a stack that it made itself (the stacker crate does such things), and then
+        // all of this one is in use.
         let stack_pointer = g.context.get();
         let on_own_stack = (g.slot.start()..g.slot.header()).contains(&stack_pointer);
         if on_own_stack {

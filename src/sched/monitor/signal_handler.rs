@@ -1,8 +1,8 @@
-//! The one handler of the runtime's signal (SIGURG), and its clients: stopping all threads, asking where a goroutine is (both
-//! reports, through `hooks.rs`), and preemption. What is not ours is passed on.
+//! The one handler of the runtime's signal (SIGURG), and its clients: stopping all threads, asking where a
+//! goroutine is (both reports, through `hooks.rs`), and preemption. What is not ours is passed on.
 //!
-//! What is to be done does not depend on the signal's value: of several signals that come before the first is handled the
-//! kernel keeps one, and it may be anybody's. So each client looks whether it was asked.
+//! What is to be done does not depend on the signal's value: of several signals that come before the first is
+//! handled the kernel keeps one, and it may be anybody's. So each client looks whether it was asked.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -72,9 +72,9 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
     }
 }
 
-/// Gives a signal that is not ours to the handler that was there before ours. That one may have found ours when it was
-/// installed, and pass the signal on, too: back to us. Then it has been passed on. (If another thread did so in between, that
-/// is noticed one round later.)
+/// Gives a signal that is not ours to the handler that was there before ours. That one may have found ours
+/// when it was installed, and pass the signal on, too: back to us. Then it has been passed on. (If another
+/// thread did so in between, that is noticed one round later.)
 fn pass_on(number: i32, info: *mut SigInfo, context: *mut c_void) {
     let preempt = &SCHED.platform.preempt;
     let tid = thread::tid();

@@ -1,8 +1,9 @@
 //! What an operation of a channel wants of the runtime: look into a queue, and then wake a waiter or stop.
 //!
-//! A goroutine enters the runtime once for all of that ([`Outermost`]): the operation itself is some 50 instructions, and
-//! every entry, with the question who calls, a dozen more. A foreign thread has nothing to enter, and code that cannot stay
-//! inside (it may spin, or run user code) enters at each step ([`Stepwise`]).
+//! A goroutine enters the runtime once for all of that ([`Outermost`]): the operation itself is some 50
+//! instructions, and every entry, with the question who calls, a dozen more. A foreign thread has nothing to
+//! enter, and code that cannot stay inside (it may spin, or run user code) enters at each step
+//! ([`Stepwise`]).
 
 use super::park_ready::park;
 use crate::sched::run::runtime_section::{self, Outermost};
@@ -50,8 +51,8 @@ impl Caller for Stepwise {
     }
 }
 
-/// An operation of several steps: the caller stays inside, and what needs that gets this as the proof. (Foreign threads have
-/// nothing to be inside of.)
+/// An operation of several steps: the caller stays inside, and what needs that gets this as the proof.
+/// (Foreign threads have nothing to be inside of.)
 pub(crate) struct Inside(Option<Outermost>);
 
 impl Inside {

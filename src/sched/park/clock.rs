@@ -1,8 +1,8 @@
-//! The caller's clock. Everything in gort that compares or adds times asks here and nowhere else, so that a goroutine
-//! in a bubble (`testing`) sees the bubble's time.
+//! The caller's clock. Everything in gort that compares or adds times asks here and nowhere else, so that a
+//! goroutine in a bubble (`testing`) sees the bubble's time.
 //!
-//! A time is an `Instant` where users see it and nanoseconds of the monotonic clock where timers do. Inside a bubble
-//! both are made up, by the same offset.
+//! A time is an `Instant` where users see it and nanoseconds of the monotonic clock where timers do. Inside a
+//! bubble both are made up, by the same offset.
 
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,8 @@ pub(crate) fn nanos_at(deadline: Instant) -> u64 {
     u64::try_from(left).ok().and_then(|left| nanos().checked_add(left)).unwrap_or(NEVER)
 }
 
-/// The instant `timeout` from now; `None`, which means forever, if there is no such instant. A wait that a context
-/// may end has a deadline in any case: only waits with one can give up.
+/// The instant `timeout` from now; `None`, which means forever, if there is no such instant. A wait that a
+/// context may end has a deadline in any case: only waits with one can give up.
 pub(crate) fn after(timeout: Duration) -> Option<Instant> {
     let now = now();
     now.checked_add(timeout).or_else(|| limit::is_set().then(|| now + CENTURY))

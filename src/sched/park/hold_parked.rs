@@ -1,8 +1,9 @@
-//! Looking at a parked goroutine, or working on its stack, without ending its wait (HELD, see `word/park_word.rs`).
+//! Looking at a parked goroutine, or working on its stack, without ending its wait (HELD, see
+//! `word/park_word.rs`).
 //!
-//! A waker that readies it meanwhile is told that it need do nothing, and the holder makes it runnable when it lets go. A
-//! bubble would take such a goroutine for one that waits, and move its clock or report a deadlock; so the bubble is pinned
-//! as long as one of its goroutines is held.
+//! A waker that readies it meanwhile is told that it need do nothing, and the holder makes it runnable when
+//! it lets go. A bubble would take such a goroutine for one that waits, and move its clock or report a
+//! deadlock; so the bubble is pinned as long as one of its goroutines is held.
 
 use super::park_ready::make_runnable;
 use crate::sched::machine::hooks;

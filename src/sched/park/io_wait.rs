@@ -1,5 +1,5 @@
-//! Waiting for a descriptor (`netpoll/`). The word decides between an edge, a deadline, a kick and the close; exactly one of
-//! them readies the waiter.
+//! Waiting for a descriptor (`netpoll/`). The word decides between an edge, a deadline, a kick and the close;
+//! exactly one of them readies the waiter.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,7 +18,8 @@ use crate::sys::clock::nanotime;
 use crate::timer::{Fired, NEVER, Timer};
 
 impl Registration {
-    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). The runtime has started.
+    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). The runtime has
+    /// started.
     pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
         Registration::register(fd, runtime_section::enter)
     }
@@ -28,9 +29,9 @@ impl Registration {
         self.deregister(fd, runtime_section::enter);
     }
 
-    /// Waits until something may have changed since `observed`, or until `deadline` (in nanoseconds of the monotonic
-    /// clock). `still_valid` is asked once the wait can be [`kick`](Registration::kick)ed: if it says no, the caller does not
-    /// wait. Only one at a time may wait for each direction.
+    /// Waits until something may have changed since `observed`, or until `deadline` (in nanoseconds of the
+    /// monotonic clock). `still_valid` is asked once the wait can be [`kick`](Registration::kick)ed: if it
+    /// says no, the caller does not wait. Only one at a time may wait for each direction.
     pub(crate) fn wait(
         &self,
         direction: Direction,
@@ -63,7 +64,8 @@ impl Registration {
         }
     }
 
-    /// Lets `waiter`, which does not park, be readied when something may have changed since `observed`. False: it has.
+    /// Lets `waiter`, which does not park, be readied when something may have changed since `observed`.
+    /// False: it has.
     #[cfg(feature = "hyper")]
     pub(crate) fn begin_wait(&self, direction: Direction, observed: Observed, waiter: Waiter) -> bool {
         let waits = self.word(direction).begin_wait(observed, waiter.to_word());

@@ -1,10 +1,11 @@
 //! What limits the waits of a goroutine or thread: a context that is in force (`Context::limit`).
 //!
-//! Every wait of gort that can give up, because it has a deadline, goes through [`park_until`] here. If a limit is in
-//! force, it ends the wait as the deadline does: to the primitive, its time is over. Waits that cannot give up are not
-//! affected.
+//! Every wait of gort that can give up, because it has a deadline, goes through [`park_until`] here. If a
+//! limit is in force, it ends the wait as the deadline does: to the primitive, its time is over. Waits that
+//! cannot give up are not affected.
 //!
-//! The limit is kept with the goroutine, not in thread-local storage, which goroutines of the shared kind have in common.
+//! The limit is kept with the goroutine, not in thread-local storage, which goroutines of the shared kind
+//! have in common.
 
 use std::cell::Cell;
 use std::ptr;
@@ -34,8 +35,8 @@ thread_local! {
 /// Where the goroutine keeps it, `None` on a foreign thread.
 fn of_goroutine() -> Option<&'static AtomicPtr<()>> {
     let g = current()?;
-    // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine. At its very end it
-    // has none; then it waits without a limit.
+    // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine. At its very
+    // end it has none; then it waits without a limit.
     unsafe { g.info() }.map(|info| &info.limit)
 }
 
@@ -71,7 +72,8 @@ pub(crate) fn enforce<R>(limit: &dyn Limit, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Puts no limit in force, for waits whose deadline is not a timeout of the user's, as long as the result lives.
+/// Puts no limit in force, for waits whose deadline is not a timeout of the user's, as long as the result
+/// lives.
 pub(crate) fn suspend() -> Restore {
     replace(ptr::null_mut())
 }
@@ -84,7 +86,8 @@ fn replace(limit: *mut ()) -> Restore {
 
 /// What is in force for the caller.
 fn in_force<'a>() -> Option<&'a dyn Limit> {
-    // SAFETY: set by `enforce`, which is still on the caller's stack: it restores what was there before it returns.
+    // SAFETY: set by `enforce`, which is still on the caller's stack: it restores what was there before it
+    // returns.
     unsafe { get().cast::<InForce<'a>>().as_ref() }.map(|in_force| in_force.0)
 }
 
@@ -98,8 +101,8 @@ pub(crate) fn is_over() -> bool {
     in_force().is_some_and(Limit::is_over)
 }
 
-/// [`Wait::park_until`], ended by the limit in force as well: then the claim is `TIMED_OUT`. Without a deadline no
-/// limit counts.
+/// [`Wait::park_until`], ended by the limit in force as well: then the claim is `TIMED_OUT`. Without a
+/// deadline no limit counts.
 #[inline]
 pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
     if deadline.is_some()

@@ -7,8 +7,8 @@
 //!    publication. `ready` may come before `park`: then `park` returns at once. Because the waiter cannot
 //!    return from `park` before that `ready`, what it published may live on its stack, as long as the waker
 //!    touches it only before it calls `ready`.
-//! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`](super::wait::Wait) between them:
-//!    the first to claim it, and nobody else, calls `ready`.
+//! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`](super::wait::Wait)
+//!    between them: the first to claim it, and nobody else, calls `ready`.
 //!
 //! `word/park_word.rs` has the word in which the two sides meet.
 
@@ -58,8 +58,8 @@ pub(super) fn stop(section: Outermost, reason: WaitReason, object: usize, timed:
     section.switch(Switch::Park);
 }
 
-/// For a foreign thread: waits for its `ready`, but gives up at `deadline`. False: it gave up, and the caller must make sure
-/// that no `ready` comes any more, or wait for it.
+/// For a foreign thread: waits for its `ready`, but gives up at `deadline`. False: it gave up, and the caller
+/// must make sure that no `ready` comes any more, or wait for it.
 pub(crate) fn park_thread_until(deadline: Option<Instant>) -> bool {
     foreign_thread::own().note.wait_until(deadline)
 }

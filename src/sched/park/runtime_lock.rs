@@ -1,5 +1,5 @@
-//! Taking a runtime lock (`base/lock.rs`) from code that may run anywhere: a goroutine enters the runtime first and leaves it
-//! when the guard is dropped.
+//! Taking a runtime lock (`base/lock.rs`) from code that may run anywhere: a goroutine enters the runtime
+//! first and leaves it when the guard is dropped.
 
 use crate::base::lock::{Guard, Lock};
 use crate::sched::run::runtime_section::{self, Outermost, Section};

@@ -1,8 +1,8 @@
 //! Starting and stopping timers, and sleeping.
 //!
-//! A goroutine's timer goes into the heap of its P, or of its bubble. A foreign thread has no P and puts its timer into the
-//! heap of P 0, which is never retired. An M comes to look there: one that polls, or one that gives up its P later, or the
-//! one that `poll_wait::ensure` wakes.
+//! A goroutine's timer goes into the heap of its P, or of its bubble. A foreign thread has no P and puts its
+//! timer into the heap of P 0, which is never retired. An M comes to look there: one that polls, or one that
+//! gives up its P later, or the one that `poll_wait::ensure` wakes.
 
 use super::park_ready::park_goroutine;
 use crate::sched::idle::poll_wait;

@@ -46,8 +46,8 @@ impl Wait {
         self.waiter
     }
 
-    /// Tries to be the one that ends this wait, with a claim other than `UNCLAIMED`. A caller that gets `true` must
-    /// call `self.waiter().ready()` (copy the waiter out first), unless it is the waiter itself.
+    /// Tries to be the one that ends this wait, with a claim other than `UNCLAIMED`. A caller that gets
+    /// `true` must call `self.waiter().ready()` (copy the waiter out first), unless it is the waiter itself.
     #[inline]
     #[must_use]
     pub(crate) fn try_claim(&self, claim: usize) -> bool {

@@ -1,17 +1,18 @@
-//! The queue that every blocking primitive waits in: a doubly linked list whose nodes lie on the stacks of the waiters.
-//! Waiting allocates nothing. Channels and locks differ only in the data of their nodes.
+//! The queue that every blocking primitive waits in: a doubly linked list whose nodes lie on the stacks of
+//! the waiters. Waiting allocates nothing. Channels and locks differ only in the data of their nodes.
 //!
-//! A node is published by pushing it into a queue under the lock around the queue. From then on others reach it through raw
-//! pointers only, by these rules:
+//! A node is published by pushing it into a queue under the lock around the queue. From then on others reach
+//! it through raw pointers only, by these rules:
 //!
 //! - N1. `prev`, `next` and `linked` belong to the holder of the lock around the queue.
 //! - N2. The owner does not leave its wait before the node is unlinked: either a waker claimed it (and will
 //!   call `ready`), or the owner takes the lock again and unlinks it. So a linked node is always alive.
-//! - N3. A waker that claimed a node ([`Claimed`]) is the only one to touch it until it calls `ready`, after which the node
-//!   is gone. A claimed node is not linked. So a chain of claimed nodes may be walked after the lock was released.
-//! - N4. The node of a wait that several may end carries its [`Wait`]. Unlinking such a node is not enough: the
-//!   claimer must win the `Wait` as well. A node whose `Wait` was won by another is stale: claimers drop it
-//!   from the queue, and its owner, which is about to look for it there, finds it unlinked.
+//! - N3. A waker that claimed a node ([`Claimed`]) is the only one to touch it until it calls `ready`, after
+//!   which the node is gone. A claimed node is not linked. So a chain of claimed nodes may be walked after
+//!   the lock was released.
+//! - N4. The node of a wait that several may end carries its [`Wait`]. Unlinking such a node is not enough:
+//!   the claimer must win the `Wait` as well. A node whose `Wait` was won by another is stale: claimers drop
+//!   it from the queue, and its owner, which is about to look for it there, finds it unlinked.
 //! - N5. A node that was unlinked and not claimed ([`Unlinked`]) is alive if its owner cannot give up: it is
 //!   parked without a deadline, and only the thread that unlinked it knows it.
 //! - N6. `ready` is never called under the lock: it may take locks of the scheduler.
@@ -96,7 +97,8 @@ pub(crate) unsafe fn is_queued(node: usize) -> bool {
     node.linked.get() && unsafe { node.is_claimable() }
 }
 
-/// Nodes in the order of their arrival. One word, because every lock has one: the `prev` of the first node is the last.
+/// Nodes in the order of their arrival. One word, because every lock has one: the `prev` of the first node is
+/// the last.
 pub(crate) struct Queue<T> {
     first: *const Node<T>,
 }
@@ -307,7 +309,8 @@ impl<T> Claimed<T> {
     }
 
     /// # Safety
-    /// It came from [`into_raw`](Claimed::into_raw), or is a node in no queue that the caller was handed to finish.
+    /// It came from [`into_raw`](Claimed::into_raw), or is a node in no queue that the caller was handed to
+    /// finish.
     #[inline]
     pub(crate) unsafe fn from_raw(node: NonNull<Node<T>>) -> Claimed<T> {
         Claimed(node)
@@ -328,8 +331,8 @@ impl<T> Unlinked<T> {
     }
 }
 
-/// Waiters whose waits are over, in the order in which they came: to be readied when the lock is released. Linked through
-/// the nodes' `next`, which N3 makes ours.
+/// Waiters whose waits are over, in the order in which they came: to be readied when the lock is released.
+/// Linked through the nodes' `next`, which N3 makes ours.
 #[must_use = "claimed waiters that are never readied sleep forever"]
 pub(crate) struct ClaimedList<T> {
     first: *const Node<T>,

@@ -1,19 +1,21 @@
 //! Deferring the wake-up of another M where it would come too late.
 //!
-//! Two goroutines that ask and answer each other run one at a time, however many Ps there are. But each wake-up would
-//! call an idle P's M, which comes too late, or moves one of the two to another core, where nothing that it needs is cached.
-//! A P is *brisk* while a slice on it lasts less than [`BRIEF`] on average. Then a goroutine that is made runnable there,
-//! and is the only one that waits there, waits for that P: it likely gets it before any other M could come.
+//! Two goroutines that ask and answer each other run one at a time, however many Ps there are. But each
+//! wake-up would call an idle P's M, which comes too late, or moves one of the two to another core, where
+//! nothing that it needs is cached. A P is *brisk* while a slice on it lasts less than [`BRIEF`] on average.
+//! Then a goroutine that is made runnable there, and is the only one that waits there, waits for that P: it
+//! likely gets it before any other M could come.
 //!
-//! That may be wrong: the running goroutine may compute for long from now on. So sysmon looks at a brisk P again soon, and
-//! again (`PAUSE_WAITING`). When the P is no longer brisk, or is idle, sysmon clears the flag, then wakes an M if the queue
-//! is not empty.
+//! That may be wrong: the running goroutine may compute for long from now on. So sysmon looks at a brisk P
+//! again soon, and again (`PAUSE_WAITING`). When the P is no longer brisk, or is idle, sysmon clears the
+//! flag, then wakes an M if the queue is not empty.
 //!
-//! This is the one exception to the promise Q of the idle protocol (`../README.md`). No wake-up is lost: the waker puts the
-//! goroutine into `runnext` and then reads the flag; sysmon clears the flag and then looks into the queue; an M that looks
-//! at all queues before it sleeps ignores what a brisk P keeps, because sysmon looks after that. All of these are SeqCst (but
-//! for the ring: an M that sees it a moment too late leaves its goroutines to the P and to sysmon, too); `gort-loom` has the
-//! model. While the flag is set sysmon does not sleep: a P whose queue is not empty has an owner.
+//! This is the one exception to the promise Q of the idle protocol (`../README.md`). No wake-up is lost: the
+//! waker puts the goroutine into `runnext` and then reads the flag; sysmon clears the flag and then looks
+//! into the queue; an M that looks at all queues before it sleeps ignores what a brisk P keeps, because
+//! sysmon looks after that. All of these are SeqCst (but for the ring: an M that sees it a moment too late
+//! leaves its goroutines to the P and to sysmon, too); `gort-loom` has the model. While the flag is set
+//! sysmon does not sleep: a P whose queue is not empty has an owner.
 
 use super::runq::RunQueue;
 use crate::base::atomic::{AtomicBool, Ordering, fence_after_seq_cst};

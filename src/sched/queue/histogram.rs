@@ -1,5 +1,5 @@
-//! Counts of durations, in buckets that grow with the duration: four for each power of two, so a bucket's ends are at most
-//! 25% apart. Up to about 18 minutes; what is longer counts in the last one.
+//! Counts of durations, in buckets that grow with the duration: four for each power of two, so a bucket's
+//! ends are at most 25% apart. Up to about 18 minutes; what is longer counts in the last one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,9 +1,9 @@
-//! How long goroutines wait in the run queues, and how long they run: by samples, so that a switch need not read the
-//! clock.
+//! How long goroutines wait in the run queues, and how long they run: by samples, so that a switch need not
+//! read the clock.
 //!
-//! The owner of a P compares each tick with `due`, one predictable branch, which also brings every 61st tick to
-//! the global queue (`run/find_runnable.rs`). After every fourth of those a sample begins, one tick later: a goroutine from
-//! the global queues may be bound to another thread, and its slice is not this P's.
+//! The owner of a P compares each tick with `due`, one predictable branch, which also brings every 61st tick
+//! to the global queue (`run/find_runnable.rs`). After every fourth of those a sample begins, one tick later:
+//! a goroutine from the global queues may be bound to another thread, and its slice is not this P's.
 //!
 //! ```text
 //! tick T       read the clock; note the end of the ring               Slice
@@ -12,10 +12,12 @@
 //!              the first one that was put into the ring meanwhile:     Queued
 //! tick T + k   it is the next to be taken: read the clock             -> a latency, at most the slice too long
 //! ```
-//! It cannot be reached earlier than as many ticks later as there are goroutines before it, so that is when the owner looks
-//! again. The sampler drops a sample whose goroutine was stolen, and a slice in which the P had nothing to do.
+//! It cannot be reached earlier than as many ticks later as there are goroutines before it, so that is when
+//! the owner looks again. The sampler drops a sample whose goroutine was stolen, and a slice in which the P
+//! had nothing to do.
 //!
-//! The global queues are sampled where they are locked anyway: every 16th goroutine put there, until a P takes it.
+//! The global queues are sampled where they are locked anyway: every 16th goroutine put there, until a P
+//! takes it.
 
 use std::cell::Cell;
 
@@ -76,7 +78,8 @@ impl Sampler {
         }
     }
 
-    /// Whether there is something to do at this tick. A tick may be left out (`monitor/preempt.rs`), so a later one counts too.
+    /// Whether there is something to do at this tick. A tick may be left out (`monitor/preempt.rs`), so a
+    /// later one counts too.
     #[inline(always)]
     pub(crate) fn is_due(&self, tick: u32) -> bool {
         tick.wrapping_sub(self.due.get()) as i32 >= 0
@@ -89,8 +92,8 @@ impl Sampler {
         }
     }
 
-    /// At a tick that is due, by the owner of the queue; `next_wins` says that runnext comes before the ring. True: the
-    /// global queue is to be looked at first.
+    /// At a tick that is due, by the owner of the queue; `next_wins` says that runnext comes before the ring.
+    /// True: the global queue is to be looked at first.
     pub(crate) fn look<T>(
         &self,
         tick: u32,

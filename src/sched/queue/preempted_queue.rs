@@ -1,12 +1,14 @@
-//! Runnable goroutines that were stopped because their slice was over. They come after all others, so that a goroutine that
-//! was just woken never waits for a slice of 10 ms. The queue is behind the scheduler lock (`schedt.rs`).
+//! Runnable goroutines that were stopped because their slice was over. They come after all others, so that a
+//! goroutine that was just woken never waits for a slice of 10 ms. The queue is behind the scheduler lock
+//! (`schedt.rs`).
 
 use super::latency_sampler::{Clock, SampledQueue};
 
 pub(crate) struct PreemptedQueue<T: 'static> {
     /// They stopped at a runtime call, and any M can run them.
     movable: SampledQueue<T>,
-    /// Their own M waits for them: a signal stopped them, or they are bound to their thread. They need a P only.
+    /// Their own M waits for them: a signal stopped them, or they are bound to their thread. They need a P
+    /// only.
     on_own_m: SampledQueue<T>,
     /// The next pop begins with `movable`.
     movable_next: bool,
@@ -34,7 +36,8 @@ impl<T> PreemptedQueue<T> {
         list.push_back(g, clock);
     }
 
-    /// Takes the oldest of the two lists in turn. `was_here` as for [`prefer_near`](PreemptedQueue::prefer_near).
+    /// Takes the oldest of the two lists in turn. `was_here` as for
+    /// [`prefer_near`](PreemptedQueue::prefer_near).
     pub(crate) fn pop(
         &mut self,
         clock: Clock<'_>,
@@ -59,12 +62,12 @@ impl<T> PreemptedQueue<T> {
         self.on_own_m.pop_front(clock)
     }
 
-    /// Of the first two goroutines with an M of their own, the one whose thread was last on the caller's CPU goes first.
-    /// The kernel wakes a thread where it slept. If that CPU is busy and the caller is about to sleep, the caller's CPU has
-    /// nothing to do until the kernel notices, often for milliseconds.
+    /// Of the first two goroutines with an M of their own, the one whose thread was last on the caller's CPU
+    /// goes first. The kernel wakes a thread where it slept. If that CPU is busy and the caller is about to
+    /// sleep, the caller's CPU has nothing to do until the kernel notices, often for milliseconds.
     ///
-    /// The head is skipped once at most, and those further behind are not preferred: each CPU would come to have goroutines
-    /// of its own, and not equally many.
+    /// The head is skipped once at most, and those further behind are not preferred: each CPU would come to
+    /// have goroutines of its own, and not equally many.
     pub(crate) fn prefer_near(&mut self, was_here: impl Fn(&'static T) -> bool) {
         let may_skip = !self.head_was_skipped && self.on_own_m.len() > 1;
         self.head_was_skipped = may_skip && self.on_own_m.prefer_second(was_here);

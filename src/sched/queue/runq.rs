@@ -2,11 +2,12 @@
 //! locks; and `runnext`, a one-slot fast lane.
 //!
 //! Invariants:
-//! - R1. `tail` is written by the owner only; `head` only grows, by compare-and-swap, by the owner and thieves.
-//!   The slots `head..tail` are full; `tail - head <= RUNQ_SIZE`.
+//! - R1. `tail` is written by the owner only; `head` only grows, by compare-and-swap, by the owner and
+//!   thieves. The slots `head..tail` are full; `tail - head <= RUNQ_SIZE`.
 //! - R2. A slot is written by the owner only, while it is outside `head..tail` as the owner last saw it.
-//! - R3. The thread that moves `head` over a slot owns what was in it. A thief reads the slots first and moves `head` after: if
-//!   the swap succeeds nobody moved `head` meanwhile, so by R1 and R2 what it read was current.
+//! - R3. The thread that moves `head` over a slot owns what was in it. A thief reads the slots first and
+//!   moves `head` after: if the swap succeeds nobody moved `head` meanwhile, so by R1 and R2 what it read was
+//!   current.
 //!
 //! The indices are 32 bits and wrap; between a thief's load of `head` and its swap they cannot wrap around
 //! completely, because that would take 2^32 pops.
@@ -19,10 +20,12 @@ use crate::base::atomic::{AtomicPtr, AtomicU32, Ordering, RUNQ_SIZE};
 
 const MASK: u32 = RUNQ_SIZE as u32 - 1;
 
-/// With more goroutines than this in the ring, a yield takes the full path to the next one, which also prefetches.
+/// With more goroutines than this in the ring, a yield takes the full path to the next one, which also
+/// prefetches.
 const LONG: u32 = RUNQ_SIZE as u32 / 16;
 
-/// With more goroutines than this in the ring the next ones are worth prefetching: they may have waited for long.
+/// With more goroutines than this in the ring the next ones are worth prefetching: they may have waited for
+/// long.
 const SEVERAL: u32 = 2;
 
 /// With this many goroutines in the ring, new ones run before their parents: see `run/child_first.rs`.
@@ -129,7 +132,8 @@ impl<T> RunQueue<T> {
         1
     }
 
-    /// Where the ring begins and ends: the places of the goroutine that is taken next and of the next one put.
+    /// Where the ring begins and ends: the places of the goroutine that is taken next and of the next one
+    /// put.
     pub(crate) fn ends(&self) -> (u32, u32) {
         (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed))
     }

@@ -13,16 +13,18 @@ use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 
-/// `runnext` may win over the ring this many times in a row, so that two goroutines that keep waking each other cannot keep
-/// the rest away; for the same reason the global queue comes first at every 61st tick.
+/// `runnext` may win over the ring this many times in a row, so that two goroutines that keep waking each
+/// other cannot keep the rest away; for the same reason the global queue comes first at every 61st tick.
 const NEXT_STREAK: u32 = 61;
 
-/// While goroutines come and go quickly, the P looks at its timers, and reads the clock, only at every such tick.
+/// While goroutines come and go quickly, the P looks at its timers, and reads the clock, only at every such
+/// tick.
 pub(crate) const TIMERS_EVERY: u32 = 8;
 
-/// How long a spinner that found nothing waits before it looks again, and again (ns). While it spins no M has to be woken,
-/// which costs the waker more than all else that it does; and to sleep and wake up costs more than this.
-/// With work that I/O or time bring this does not pay: measured with an echo server, a sixth more CPU time.
+/// How long a spinner that found nothing waits before it looks again, and again (ns). While it spins no M has
+/// to be woken, which costs the waker more than all else that it does; and to sleep and wake up costs more
+/// than this. With work that I/O or time bring this does not pay: measured with an echo server, a sixth more
+/// CPU time.
 const LINGER: [u64; 4] = [1_000, 2_000, 4_000, 8_000];
 
 impl<X: Platform> Sched<X> {
@@ -67,7 +69,8 @@ impl<X: Platform> Sched<X> {
         unsafe { g.as_ref() }
     }
 
-    /// As [`next_local`](Sched::next_local) when only the ring has to be looked at; `None` when `next_local` has to decide.
+    /// As [`next_local`](Sched::next_local) when only the ring has to be looked at; `None` when `next_local`
+    /// has to decide.
     #[inline(always)]
     pub(crate) fn next_in_ring(&self, p: &'static P) -> Option<&'static G> {
         let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
@@ -214,8 +217,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Nothing to do: puts the P into the idle list, and then looks at all queues once more, because a thread that made
-    /// work meanwhile saw no idle P, or saw this M spin, and woke nobody.
+    /// Nothing to do: puts the P into the idle list, and then looks at all queues once more, because a thread
+    /// that made work meanwhile saw no idle P, or saw this M spin, and woke nobody.
     fn give_up_idle_p(&self, m: &'static M, p: &'static P) {
         let locked = self.lock();
         if !locked.no_work() || p.retired.load(Ordering::Relaxed) {

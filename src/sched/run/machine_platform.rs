@@ -1,4 +1,5 @@
-//! The real machine as the scheduler's platform: the kernel's clock and threads, epoll, the processor's cache.
+//! The real machine as the scheduler's platform: the kernel's clock and threads, epoll, the processor's
+//! cache.
 
 use std::sync::atomic::Ordering;
 
@@ -59,9 +60,10 @@ impl Platform for Machine {
         wake_sysmon::wake_if_asleep();
     }
 
-    /// `next`, whose head was asked for before: the rest of its G, where its stack is in use, and of its thread-locals the
-    /// one by which it finds itself and, if it comes from another thread, the thread id. (The others are needed when it
-    /// ends, if at all: they would only push out what is needed.) Of `after`, the head.
+    /// `next`, whose head was asked for before: the rest of its G, where its stack is in use, and of its
+    /// thread-locals the one by which it finds itself and, if it comes from another thread, the thread id.
+    /// (The others are needed when it ends, if at all: they would only push out what is needed.) Of `after`,
+    /// the head.
     #[inline(always)]
     fn prefetch(&self, m: &'static M, next: *const G, after: *const G) {
         let line = |offset: isize| prefetch::line((next as usize).wrapping_add_signed(offset));

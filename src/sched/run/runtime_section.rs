@@ -1,7 +1,7 @@
 //! Being inside the runtime.
 //!
-//! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a P, and
-//! no signal handler takes it away. Entering is a thread-local read, a store and a load.
+//! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a
+//! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -84,8 +84,8 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
     section
 }
 
-/// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. The depth is known to be 0, so it is
-/// stored and not counted: a counter would chain each entry to the last one through memory.
+/// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. The depth is known
+/// to be 0, so it is stored and not counted: a counter would chain each entry to the last one through memory.
 #[inline]
 pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
     let m = g.m();
@@ -140,7 +140,8 @@ impl Drop for Outermost {
 }
 
 impl Section {
-    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the goroutine's end.
+    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the
+    /// goroutine's end.
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }

@@ -1,12 +1,12 @@
 //! From one goroutine to the next.
 //!
-//! A goroutine that stops looks for the next one of its P itself and switches to it directly, without g0 between
-//! (`switch_away`). What is to be done about the one that stopped (queue it, commit its park, recycle its slot) must wait
-//! until its stack is no longer in use: the next goroutine does it, first thing after the switch (`finish_switch`), as an
-//! operating system's kernel does.
+//! A goroutine that stops looks for the next one of its P itself and switches to it directly, without g0
+//! between (`switch_away`). What is to be done about the one that stopped (queue it, commit its park, recycle
+//! its slot) must wait until its stack is no longer in use: the next goroutine does it, first thing after the
+//! switch (`finish_switch`), as an operating system's kernel does.
 //!
-//! When the P has nothing ready, the goroutine switches to g0, whose loop (`run`) looks everywhere else, stops the M if
-//! need be, and switches to what it finds.
+//! When the P has nothing ready, the goroutine switches to g0, whose loop (`run`) looks everywhere else,
+//! stops the M if need be, and switches to what it finds.
 //!
 //! From `use_tls_of` to the switch, and on g0 until `use_own_tls`, nothing may touch thread-local storage.
 
@@ -63,7 +63,8 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     }
 }
 
-/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M: that one.
+/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M:
+/// that one.
 #[inline]
 pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
     let m = g.m();
@@ -74,8 +75,8 @@ pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
     }
 }
 
-/// [`switch_away`] of a goroutine that yields: looks into the ring first. There is one place where it stops, in the
-/// common case and in others, so that the CPU predicts where goroutines go on.
+/// [`switch_away`] of a goroutine that yields: looks into the ring first. There is one place where it stops,
+/// in the common case and in others, so that the CPU predicts where goroutines go on.
 #[inline(always)]
 pub(crate) fn yield_away(g: &'static G) -> &'static M {
     let m = g.m();
@@ -90,7 +91,8 @@ pub(crate) fn yield_away(g: &'static G) -> &'static M {
     }
 }
 
-/// In a section of `g`, the calling goroutine: runs `child`, which nobody else knows yet, and goes on after it.
+/// In a section of `g`, the calling goroutine: runs `child`, which nobody else knows yet, and goes on after
+/// it.
 #[inline(never)]
 pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
     switch_directly(g.m(), g, Switch::AfterChild, child);
@@ -104,8 +106,8 @@ fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) 
     finish_switch(message)
 }
 
-/// `next`, if there is one, is bound to another M: g0 will take it from there, and give its P away with what is in its
-/// queue.
+/// `next`, if there is one, is bound to another M: g0 will take it from there, and give its P away with what
+/// is in its queue.
 #[inline(never)]
 fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) -> &'static M {
     if let Some(next) = next {
@@ -209,7 +211,8 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
             let p = owned_p(m);
             count_yield(p, g);
             if g.bubble.get() == 0 {
-                // On g0. No M need be woken for it, unlike in `finish_switch`: this one looks into its own queue next.
+                // On g0. No M need be woken for it, unlike in `finish_switch`: this one looks into its own
+                // queue next.
                 SCHED.put_last(p, g);
             } else {
                 (hooks().bubble.yielded)(g, p);

@@ -1,5 +1,6 @@
-//! Small blocks of memory of one size, from the runtime's own: for what every goroutine needs one of. Taking and giving back
-//! is a few instructions on the P's own list; malloc would go through the goroutine's own cache, which is cold.
+//! Small blocks of memory of one size, from the runtime's own: for what every goroutine needs one of. Taking
+//! and giving back is a few instructions on the P's own list; malloc would go through the goroutine's own
+//! cache, which is cold.
 
 use super::runtime_section;
 use crate::base::free_list::FreeList;

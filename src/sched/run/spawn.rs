@@ -37,8 +37,8 @@ pub(crate) struct Spec {
 pub(crate) trait Body {
     /// The user's code.
     fn run(&mut self);
-    /// After the destructors of its thread-locals: tells whoever waits for the goroutine. True: code of the user's ran
-    /// meanwhile and may have used thread-locals again.
+    /// After the destructors of its thread-locals: tells whoever waits for the goroutine. True: code of the
+    /// user's ran meanwhile and may have used thread-locals again.
     fn finish(self) -> bool;
 }
 
@@ -47,7 +47,8 @@ pub(crate) const INLINE_BODY: usize = 512;
 /// The alignment of a new stack's top.
 pub(crate) const INLINE_ALIGN: usize = 16;
 
-/// Starts a goroutine. The runtime has started. `info` must stay valid until `Body::finish` is called. Returns its id.
+/// Starts a goroutine. The runtime has started. `info` must stay valid until `Body::finish` is called.
+/// Returns its id.
 ///
 /// # Safety
 /// With `private_tls` unset the caller vouches that the body holds no reference to a thread-local across a
@@ -177,8 +178,8 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
     g.tp.set(if spec.private_tls { g.slot.block } else { 0 });
     let stack_top = ptr::from_ref(g) as usize;
     let place = (stack_top - size_of::<B>()) & !(INLINE_ALIGN - 1);
-    // SAFETY: the slot is ours, and the body fits below its G. What the body borrows outlives the goroutine (the
-    // caller of `launch` vouches for it).
+    // SAFETY: the slot is ours, and the body fits below its G. What the body borrows outlives the goroutine
+    // (the caller of `launch` vouches for it).
     unsafe {
         (place as *mut B).write(body);
         g.context.set(arch::prepare(place, main::<B>, place));
@@ -205,9 +206,9 @@ unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> 
     unreachable!("an ended goroutine was resumed")
 }
 
-/// [`end`], for most goroutines, while they still run on their stack: the P's own cache gives the slot to nobody before
-/// the switch, which is the next that its owner does. What is done here need not be done on the next goroutine's stack,
-/// where it would often be the first to touch a page.
+/// [`end`], for most goroutines, while they still run on their stack: the P's own cache gives the slot to
+/// nobody before the switch, which is the next that its owner does. What is done here need not be done on the
+/// next goroutine's stack, where it would often be the first to touch a page.
 #[inline]
 fn end_in_place(g: &'static G, p: &'static P) -> bool {
     if g.block_used.get() || g.lock_count.get() != 0 || g.bubble.get() != 0 || !cache::is_kept_by_p(&g.slot) {

@@ -1,7 +1,7 @@
 //! In which order a thief looks at the other Ps: at random, near ones first.
 //!
-//! On a machine with one last-level cache all are equally near. Otherwise each P remembers the CPU of its M, noted whenever
-//! that M begins to steal: approximate, since the kernel moves threads, and good enough.
+//! On a machine with one last-level cache all are equally near. Otherwise each P remembers the CPU of its M,
+//! noted whenever that M begins to steal: approximate, since the kernel moves threads, and good enough.
 
 use crate::base::atomic::Ordering;
 use crate::sched::platform::Platform;
@@ -9,8 +9,9 @@ use crate::sched::schedt::Sched;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 
-/// How far the thief looks in each of its rounds, as [`Topology::distance`](crate::sys::topology::Topology::distance) counts:
-/// near Ps first, all in the last two.
+/// How far the thief looks in each of its rounds, as
+/// [`Topology::distance`](crate::sys::topology::Topology::distance) counts: near Ps first, all in the last
+/// two.
 pub(crate) const REACH: [u8; 4] = [0, 1, u8::MAX, u8::MAX];
 
 /// Whether a thief on `cpu` looks at `victim` in that round.

@@ -1,4 +1,4 @@
-//! Finding the goroutine that calls.
+//! Finding the calling goroutine.
 //!
 //! A goroutine finds itself through `CURRENT`, a thread-local of its private block (or, for a shared-TLS
 //! goroutine, of its M's thread), and its M through the G. On a foreign thread `CURRENT` is null.
@@ -17,10 +17,9 @@ thread_local! {
 /// Where `CURRENT` lies relative to the thread pointer; 0 until it is known to be the same everywhere.
 static CURRENT_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// The goroutine that calls, or `None` on a foreign thread.
-///
-/// Not by `CURRENT` itself: the compiler may keep the address of a thread-local across a switch of threads within one
-/// function, and it loads the thread pointer first where one load suffices.
+/// The calling goroutine, or `None` on a foreign thread. This does not use `CURRENT` by name. The compiler
+/// may keep the address of a thread-local while the goroutine moves /// to another thread within one
+/// function; and it loads the thread pointer first where one load suffices.
 #[inline]
 pub(crate) fn current() -> Option<&'static G> {
     let offset = CURRENT_OFFSET.load(Ordering::Relaxed);
@@ -41,7 +40,7 @@ fn current_by_name() -> Option<&'static G> {
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// The number of the P that the calling goroutine has at some moment.
+/// The number of the calling goroutine's P. It may be out of date at once.
 pub(crate) fn current_p() -> Option<usize> {
     current()?.m().p().map(|p| p.id as usize)
 }
@@ -52,16 +51,16 @@ pub(crate) fn current_bubble() -> u8 {
     current().map_or(0, |g| g.bubble.get())
 }
 
-/// Where `CURRENT` is for the calling thread.
+/// The address of `CURRENT` in the calling thread's TLS.
 #[inline(never)]
 pub(crate) fn current_slot() -> *const Cell<*const G> {
     CURRENT.with(ptr::from_ref)
 }
 
-/// Writes `g` into the `CURRENT` of its private block: its code will find itself there.
+/// Writes `g` into the `CURRENT` of its private block, where `g`'s code will look for it.
 pub(crate) fn mark_block(g: &'static G) {
-    // SAFETY: the block is complete and g's, and `CURRENT` is at the same offset in every block and thread: the
-    // offset was computed from the program's own static TLS.
+    // SAFETY: the block is complete and g's, and `CURRENT` is at the same offset in every block and thread:
+    // the offset was computed from the program's own static TLS.
     unsafe { (*(current_in(g.slot.block) as *const Cell<*const G>)).set(g) };
 }
 
@@ -76,7 +75,8 @@ pub(crate) fn current_offset() -> isize {
     current_slot() as isize - arch::thread_pointer() as isize
 }
 
-/// Once, at start-up: the check of thread-local storage has found `CURRENT` at this offset in a block, too.
+/// Called once, at start-up, after the check of thread-local storage found `CURRENT` at this offset in a
+/// block, too.
 pub(crate) fn init(offset: isize) {
     CURRENT_OFFSET.store(offset, Ordering::Relaxed);
 }

@@ -1,8 +1,10 @@
-//! Threads outside of gort that wait for something of gort's.
+//! Foreign threads: threads that gort did not start, and that wait for a goroutine, a channel or a lock of
+//! gort's.
 //!
-//! Each has a record with its Note. When the thread ends the record goes to a pool, not back to the allocator: a waker may
-//! still be about to use the Note's address for a futex wake. All records are in a list that only grows, so that the deadlock
-//! detector (`diag/deadlock.rs`) can tell threads that only gort can wake up from those that may do anything.
+//! Each has a record with its Note. When the thread ends the record goes to a pool, not back to the
+//! allocator: a waker may still be about to use the Note's address for a futex wake. All records are in a
+//! list that only grows, so that the deadlock detector (`diag/deadlock.rs`) can tell threads that only gort
+//! can wake from threads that may wake up by themselves.
 
 use std::cell::Cell;
 use std::ptr;
@@ -17,7 +19,7 @@ use crate::sys::thread;
 #[repr(C, align(64))]
 pub(crate) struct Foreign {
     pub(crate) note: Note,
-    /// Where the futures that it waits for tell it to look again.
+    /// The word through which the futures that it polls wake it.
     pub(crate) future: FutureWord,
     /// The kernel's id of the thread, 0 in the pool.
     tid: AtomicU32,
@@ -67,7 +69,7 @@ pub(crate) fn own() -> &'static Foreign {
     struct Own(&'static Foreign);
     impl Drop for Own {
         fn drop(&mut self) {
-            // What runs later on this thread must not use it any more.
+            // Code that runs later on this thread must not use the record.
             KEPT.set(None);
             self.0.tid.store(0, Ordering::Relaxed);
             POOL.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
@@ -92,7 +94,7 @@ pub(crate) fn own() -> &'static Foreign {
     record
 }
 
-/// Blocks the calling thread until its Note is set. `when_counted` is called when the wait can be seen by reports.
+/// Blocks the calling thread until its Note is set. Calls `when_counted` as soon as reports can see the wait.
 pub(crate) fn wait(when_counted: impl FnOnce()) {
     let own = own();
     own.waiting.store(true, Ordering::Relaxed);
@@ -107,7 +109,7 @@ pub(crate) fn waits() -> u64 {
     WAITS.load(Ordering::SeqCst)
 }
 
-/// The ids of the threads that sleep until gort wakes them up, and have not been woken.
+/// The ids of the threads that sleep until gort wakes them, and that nobody has woken yet.
 pub(crate) fn sleepers() -> impl Iterator<Item = u32> {
     all()
         .filter(|record| record.waiting.load(Ordering::Relaxed) && record.note.is_awaited())

@@ -1,10 +1,8 @@
-//! G: a goroutine. It lies above its stack, in the slot that `stack/mod.rs` has a picture of.
-//!
-//! Who may touch what:
-//! - G1. A slot is never unmapped, so a `&'static G` is always readable; after the goroutine's end it is the
-//!   next goroutine's.
-//! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack. `park`, `status` and
-//!   the owner cells may be read by any thread.
+//! G: a goroutine. It lies above its stack in a slot; `stack/mod.rs` has a picture. Ownership:
+//! - G1. A slot is never unmapped, so a `&'static G` is always readable. After the goroutine's end, the next
+//!   goroutine //! uses it.
+//! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack.
+//!   `park`, `status` and the owner cells may be read by any thread.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
 
 use std::cell::Cell;
@@ -35,7 +33,7 @@ pub(crate) enum Switch {
     Preempt,
     /// It has ended.
     End,
-    /// It has ended, and nothing is to be done about it any more.
+    /// It has ended, and its slot has been put away.
     Gone,
     /// A goroutine that it has made runs first: see `run/child_first.rs`.
     AfterChild,
@@ -56,7 +54,7 @@ impl Switch {
     }
 }
 
-/// With a wait reason: see [`G::set_wait`].
+/// Flag beside the wait reason: a timer may end the wait ([`G::set_wait`]).
 const TIMED: u8 = 0x80;
 
 /// What reports say about a goroutine; it lives in the join packet.
@@ -72,30 +70,31 @@ pub(crate) struct Info {
 pub(crate) struct G {
     pub(crate) park: ParkWord,
     status: AtomicU8,
-    /// How many of its line of descent, itself included, ran before their parents: see `run/child_first.rs`.
+    /// Length of the chain of ancestors, itself included, that each ran before its parent: see
+    /// `run/child_first.rs`.
     pub(crate) firsts: AtomicU8,
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: OwnerUsize,
     /// Its stack pointer while it does not run.
     pub(crate) context: OwnerUsize,
-    /// The next G in whatever list it is in.
+    /// The next G in the list that it is in.
     pub(crate) link: Cell<*const G>,
     /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
     pub(crate) locked_m: OwnerRef<M>,
-    /// The thread id that its TLS block has.
+    /// The thread id in its TLS block.
     pub(crate) tid: Cell<u32>,
     /// Nesting of lock_os_thread.
     pub(crate) lock_count: OwnerU32,
     /// Inside `gort::blocking`.
     pub(crate) blocking: OwnerBool,
-    /// Its TLS block has been made; it has to be rebuilt before its next use.
+    /// Its TLS block has been made.
     pub(crate) block_made: Cell<bool>,
     pub(crate) block_stale: Cell<bool>,
     /// The goroutine changed its thread-locals: the block has to be refreshed.
     pub(crate) block_used: Cell<bool>,
     wait_reason: AtomicU8,
-    /// Where the futures that it waits for tell it to look again.
+    /// The word through which the futures that it polls wake it.
     pub(crate) future: FutureWord,
     /// The bubble it belongs to, or 0.
     pub(crate) bubble: OwnerU8,
@@ -161,11 +160,12 @@ impl G {
     /// # Safety
     /// The goroutine has not ended and does not end while the result is used.
     pub(crate) unsafe fn info<'a>(&self) -> Option<&'a Info> {
-        // SAFETY: the caller's promise: its packet is there. Acquire pairs with `spawn::fill`.
+        // SAFETY: the caller promises that the packet is alive. Acquire pairs with `spawn::fill`.
         unsafe { self.info.load(Ordering::Acquire).as_ref() }
     }
 
-    /// It is about to wait. `now` is the time of the coarse clock; `timed`: a timer may end the wait.
+    /// Records for reports that it is about to wait. `now` is the time of the coarse clock; `timed`: a timer
+    /// may end the /// wait.
     #[inline]
     pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, now: u64, timed: bool) {
         self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);
@@ -199,7 +199,8 @@ impl G {
 
     #[inline]
     pub(crate) fn set_m(&self, m: &'static M) {
-        // Not written in vain: it is read again soon, and a value that was just written arrives later.
+        // Written only if it changes: it is read again soon, and a load right after a store to it takes
+        // longer.
         if !ptr::eq(self.m.load(Ordering::Relaxed), m) {
             self.m.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
         }

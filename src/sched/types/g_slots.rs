@@ -1,4 +1,4 @@
-//! Gs in their slots: making one, and finding all.
+//! Making a G in a slot, and iterating over all Gs.
 
 use super::g::G;
 use crate::stack::slab::{self, NewSlot};
@@ -12,7 +12,8 @@ impl G {
     /// Writes a G into a new slot.
     pub(crate) fn make(slot: &NewSlot) -> &'static G {
         let g = slot.header() as *mut G;
-        // SAFETY: the header lies in the slot, is aligned, is nobody else's, and becomes a G forever.
+        // SAFETY: the header lies in the slot, is aligned, belongs to the caller alone, and stays a G
+        // forever.
         unsafe {
             g.write(G::new(slot.end_of_header()));
             &*g
@@ -34,7 +35,7 @@ impl G {
         });
     }
 
-    /// As [`for_each`](G::for_each), until `f` says false. True: it never did.
+    /// As [`for_each`](G::for_each), but stops when `f` returns false. True: `f` never did.
     pub(crate) fn all(mut f: impl FnMut(&'static G) -> bool) -> bool {
         slab::all_slots(|slot| f(G::of_slot(slot)))
     }

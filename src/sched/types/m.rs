@@ -1,8 +1,10 @@
-//! M: an OS thread that runs goroutines. Its own stack is g0: the scheduler runs there.
+//! M: an OS thread that runs goroutines. The scheduler runs on the thread's own stack, g0.
 //!
-//! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then the thread that took it off the idle list
-//!   (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the Note.
-//! - M2. While `in_runtime` is not 0 neither sysmon nor a signal handler takes the P away (`block/unmarked.rs`).
+//! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then the thread that took it off
+//!   the idle list (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the
+//!   Note.
+//! - M2. While `in_runtime` is not 0 neither sysmon nor a signal handler takes the P away
+//!   (`block/unmarked.rs`).
 //! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
 
 use std::cell::Cell;
@@ -18,18 +20,18 @@ use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerUsize};
 
 pub(crate) struct M {
     pub(crate) id: u32,
-    /// How deep this M's thread is inside the runtime (M2).
+    /// How many nested runtime sections this M's thread is in (M2).
     pub(crate) in_runtime: Depth,
     p: AtomicPtr<P>,
     current: AtomicPtr<G>,
-    /// The thread's own thread pointer, and the one that is in the register now (`run/thread_pointer.rs`).
+    /// The thread's own thread pointer, and the one that is in the register now (`types/thread_pointer.rs`).
     pub(crate) own_tp: Cell<usize>,
     pub(crate) tp: Cell<usize>,
     pub(crate) tid: AtomicU32,
     /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
     pub(crate) current_slot: Cell<*const Cell<*const G>>,
     pub(crate) random: Cell<u64>,
-    /// g0's stack pointer while a goroutine runs, and what that goroutine asked for when it came back.
+    /// g0's stack pointer while a goroutine runs, and why that goroutine switched back to g0.
     pub(crate) g0: Cell<usize>,
     pub(crate) why: Cell<Switch>,
     /// The P that it left in `Syscall` when it entered a blocking call.
@@ -40,7 +42,7 @@ pub(crate) struct M {
     pub(crate) cpu_when_detached: Cell<u64>,
     /// While a signal handler keeps its goroutine stopped: what the kernel passed to the handler.
     pub(crate) interrupted: AtomicPtr<c_void>,
-    /// A signal is on its way to it.
+    /// A preemption signal was sent to the thread and has not arrived.
     pub(crate) signalled: AtomicBool,
 
     /// The CPU that its thread was on when it began to wait. The kernel likely wakes it there.
@@ -119,7 +121,8 @@ impl M {
         unsafe { self.p.load(Ordering::Relaxed).map_addr(|address| address & !LEAVING).as_ref() }
     }
 
-    /// Whether it has a P that nobody is about to take away: the first question inside the runtime (`block/unmarked.rs`).
+    /// Whether it has a P that sysmon is not about to take away: the first check of a runtime section
+    /// (`block/unmarked.rs`).
     #[inline]
     pub(crate) fn has_p(&self) -> bool {
         let p = self.p.load(Ordering::Relaxed);
@@ -134,8 +137,8 @@ impl M {
         self.p.store(p.map_or(ptr::null_mut(), |p| ptr::from_ref(p).cast_mut()), Ordering::Relaxed);
     }
 
-    /// For a goroutine without a P: takes the P that it left behind in a blocking call, if that is still free, or the one
-    /// that sysmon tried to take and gave back.
+    /// For a goroutine without a P: takes the P that it left behind in a blocking call, if that is still
+    /// free, or the one that sysmon tried to take and gave back.
     pub(crate) fn take_p_back(&'static self) -> bool {
         if let Some(p) = self.syscall_p.take()
             && p.take_from_syscall()
@@ -147,8 +150,8 @@ impl M {
         self.p().is_some()
     }
 
-    /// If sysmon is about to take the P, waits until it has decided (`block/unmarked.rs`): then the P is ours again, or
-    /// gone.
+    /// If sysmon is about to take the P, waits until sysmon has decided (`block/unmarked.rs`). Then the P is
+    /// ours again, or gone.
     pub(crate) fn wait_for_detach(&self) {
         self.detaching.lock();
         self.detaching.unlock();
@@ -166,7 +169,8 @@ impl M {
         self.p.compare_exchange(p, leaving, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
-    /// Takes the P away after all, or leaves it. False: it stays, or the M's own thread has disposed of it meanwhile.
+    /// For sysmon: takes the P away after all, or leaves it. False: the M keeps its P, or its own thread has
+    /// disposed of /// the P meanwhile.
     pub(crate) fn end_detach(&self, p: &'static P, take: bool) -> bool {
         let p = ptr::from_ref(p).cast_mut();
         let leaving = p.map_addr(|address| address | LEAVING);
@@ -192,7 +196,7 @@ impl M {
         self.tid.load(Ordering::Relaxed)
     }
 
-    /// A random number below `n` (xorshift; good enough for victims).
+    /// A random number below `n` (xorshift: good enough to choose whom to steal from).
     pub(crate) fn random_below(&self, n: usize) -> usize {
         let mut x = self.random.get();
         x ^= x << 13;

@@ -1,4 +1,4 @@
-//! The words of the scheduler as types: G, M, P, and whoever waits.
+//! The scheduler's nouns as types: G, M, P, and Waiter.
 
 pub(crate) mod current;
 pub(crate) mod foreign_thread;

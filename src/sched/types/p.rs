@@ -1,8 +1,8 @@
 //! P: a processor, the right to run goroutines. There are GOMAXPROCS of them.
 //!
-//! - P1. A P belongs to one M at a time, or to the idle list, or (retired) to nobody. Its owner alone touches its
-//!   `Cell`s, the owner side of its run queue and its caches; ownership passes through the scheduler lock or
-//!   an M's Note.
+//! - P1. A P belongs to one M at a time, or to the idle list, or (retired) to nobody. Its owner alone touches
+//!   its `Cell`s, the owner side of its run queue and its caches; ownership passes through the scheduler lock
+//!   or an M's Note.
 //! - P2. An idle P's run queue is empty.
 //! - P3. Ps are never freed: shrinking GOMAXPROCS retires them, growing takes them back.
 
@@ -24,13 +24,13 @@ pub(crate) struct P {
     pub(crate) runq: CachePadded<RunQueue<G>>,
     /// The M that has it or had it last; null if it was never used, or was retired and given up.
     pub(crate) m: AtomicPtr<M>,
-    /// Its M is in a blocking call: the thread that swaps this to false owns the P.
+    /// Its M is in a blocking call. The thread that changes this to false then owns the P.
     pub(crate) in_syscall: AtomicBool,
     /// The CPU that its M ran on when it last stole: see `run/steal_order.rs`.
     pub(crate) cpu: AtomicU32,
     /// Counts entries into blocking calls.
     pub(crate) syscall_tick: AtomicU32,
-    /// Raised by others: the running goroutine should let go at its next runtime call.
+    /// Set by other threads: the running goroutine should give up the P at its next runtime call.
     pub(crate) preempt: AtomicBool,
     /// GOMAXPROCS shrank: the owner must give this P up for good.
     pub(crate) retired: AtomicBool,
@@ -38,7 +38,7 @@ pub(crate) struct P {
     pub(crate) deferred_wake: DeferredWake,
     /// Counts schedule decisions; sysmon compares it to see whether the same slice still runs.
     pub(crate) tick: AtomicU32,
-    /// How many times in a row runnext won over the ring.
+    /// How many times in a row the P took `runnext` instead of the ring's head.
     pub(crate) next_streak: Cell<u32>,
     /// Slots of ended goroutines, ready for reuse.
     slots: UnsafeCell<cache::Local>,
@@ -56,7 +56,7 @@ pub(crate) struct P {
 // SAFETY: see P1.
 unsafe impl Sync for P {}
 
-/// Counters that only the owner of the P writes; anybody may sum them up.
+/// Counters that only the owner of the P writes; any thread may read them.
 #[derive(Default)]
 pub(crate) struct Stats {
     pub(crate) created: Counter,
@@ -89,9 +89,9 @@ impl Counter {
 }
 
 impl P {
-    /// The running goroutine let go. The flag of a retired P stays set until the P itself is given up: the goroutine may
-    /// run on, if it was readied just now, and must come back here soon. (A request that comes at the same time may be
-    /// lost: sysmon repeats it.)
+    /// Clears the preemption request: the running goroutine has stopped. The flag of a retired P stays set
+    /// until its owner /// gives the P up: a goroutine that was readied just now may run on with it, and must
+    /// stop again soon. (A request that /// arrives at the same time may be lost; sysmon repeats it.)
     #[inline]
     pub(crate) fn answer_preempt(&self) {
         if !self.retired.load(Ordering::Relaxed) {
@@ -99,7 +99,7 @@ impl P {
         }
     }
 
-    /// By its new owner, which goes on with a goroutine that it has already.
+    /// Called by a new owner that already has a goroutine to run: starts a new slice.
     pub(crate) fn begin_slice(&self) {
         self.tick.store(self.tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }

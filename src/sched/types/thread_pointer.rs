@@ -1,4 +1,5 @@
-//! Moving the thread pointer with the goroutine. It says whose thread-locals the running code sees (`tls/`).
+//! Switching the thread pointer together with the goroutine. It decides whose thread-locals the running code
+//! sees //! (`tls/`).
 
 use std::cell::Cell;
 use std::ptr;
@@ -16,7 +17,7 @@ impl M {
         self.tp.set(arch::thread_pointer());
         self.tid.store(tid, Ordering::Relaxed);
         self.current_slot.set(current_slot);
-        // A signal may have come when the thread before had ended already.
+        // A signal may have been sent to this M's previous thread after that had ended.
         self.signalled.store(false, Ordering::Relaxed);
     }
 

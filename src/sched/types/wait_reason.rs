@@ -30,7 +30,7 @@ pub(crate) enum WaitReason {
 }
 
 impl WaitReason {
-    /// Whether the poller ends the wait.
+    /// Whether the netpoller ends the wait.
     pub(crate) fn is_io(self) -> bool {
         matches!(self, WaitReason::IoRead | WaitReason::IoWrite)
     }

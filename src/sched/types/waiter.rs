@@ -1,5 +1,5 @@
-//! A Waiter: a goroutine, a foreign thread or a piece of code that something wakes. It is one word, so that every queue,
-//! timer and descriptor can hold it.
+//! A Waiter: the goroutine, foreign thread or callback that a wake-up is meant for. It is one word, so that
+//! every queue, timer and descriptor can hold it.
 //!
 //! Waking it is in `idle/wake_waiter.rs` (inside the runtime) and `park/park_ready.rs` (anywhere).
 
@@ -17,9 +17,9 @@ use crate::sched::word::future_word::FutureWord;
 /// | none   | G: a parked goroutine                                                                       |
 /// | NOTE   | the record of a foreign thread                                                              |
 /// | FUTURE | (with or without NOTE) the same, but it polls futures: see `word/future_word.rs`            |
-/// | HOOK   | a [`Hook`], whose functions are called                                                       |
-///
-/// Bit 0 of a goroutine's Waiter is 0, which the timers rely on; bit 1 is 0 in all, which the words of the poller rely on.
+/// | HOOK   | a [`Hook`], whose functions are called                                                      |
+/// Bit 0 of a goroutine's Waiter is 0; the timers rely on that. Bit 1 of every Waiter is 0; the netpoller's
+/// words /// rely on that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter(usize);
 
@@ -30,15 +30,16 @@ const TAGS: usize = NOTE | FUTURE | HOOK;
 
 const _: () = assert!(align_of::<G>() > TAGS && align_of::<Foreign>() > TAGS && align_of::<Hook>() > TAGS);
 
-/// The beginning of something that does more than to run when it is woken. The alignment is that of the tags.
+/// A callback: the first field of a structure whose wake-up runs code instead of resuming a goroutine or
+/// thread. /// The alignment leaves the low bits of its address free for the tags.
 #[repr(C, align(32))]
 pub(crate) struct Hook {
-    /// Called when it is woken outside of the runtime, with the Hook's address.
+    /// Called with the Hook's address when code outside of the runtime wakes it.
     pub(crate) ready: unsafe fn(*const Hook),
-    /// Called when it is woken inside the runtime, under the lock of a heap: it neither blocks nor allocates. It returns
-    /// the next waiter to be woken.
+    /// Called when code inside the runtime wakes it, under the lock of a timer heap: it must neither block
+    /// nor allocate. /// It returns the Waiter to wake next, if any.
     pub(crate) ready_inside: unsafe fn(*const Hook) -> Option<Waiter>,
-    /// Called when the Waiter was taken back: it will not be woken.
+    /// Called when the Waiter was withdrawn and will not be woken.
     pub(crate) retract: unsafe fn(*const Hook),
 }
 
@@ -48,13 +49,13 @@ pub(crate) enum Target {
     Goroutine(&'static G),
     /// A foreign thread.
     Thread(&'static Note),
-    /// Somebody that polls futures: if the word says so, wake this.
+    /// A goroutine or thread that polls futures: notify the word, and wake the Waiter if the word says so.
     Poller(&'static FutureWord, Waiter),
     Hook(*const Hook),
 }
 
 impl Waiter {
-    /// The caller itself. Stays valid for the whole life of the goroutine or thread.
+    /// The calling goroutine or thread. Stays valid for its whole life.
     #[inline]
     pub(crate) fn current() -> Waiter {
         match current() {
@@ -69,27 +70,27 @@ impl Waiter {
         Waiter(std::ptr::from_ref(g) as usize)
     }
 
-    /// The same goroutine or thread, told to poll its futures again: it may then be woken any number of times, by anybody,
-    /// at any time.
+    /// A Waiter that tells this goroutine or thread to poll its futures again. Any thread may wake it, at any
+    /// time and /// any number of times.
     pub(crate) fn as_poller(self) -> Waiter {
         Waiter(self.0 | FUTURE)
     }
 
-    /// Calls the functions of a Hook.
+    /// A Waiter that calls the functions of a Hook.
     ///
     /// # Safety
-    /// The Hook is there until it is woken or retracted.
+    /// The Hook stays alive until it is woken or retracted.
     pub(crate) unsafe fn from_hook(hook: *const Hook) -> Waiter {
         Waiter(hook as usize | HOOK)
     }
 
-    /// It will be woken soon.
+    /// Prefetches its first cache line, for a Waiter that will be woken soon.
     #[inline]
     pub(crate) fn prefetch(self) {
         prefetch::line(self.0 & !TAGS);
     }
 
-    /// The goroutine that is woken by making it runnable, if it is one.
+    /// The goroutine, if this is a plain goroutine, which is woken by making it runnable.
     #[inline]
     pub(crate) fn goroutine(self) -> Option<&'static G> {
         // SAFETY: a Waiter without tags was made from a G, and Gs are never unmapped.
@@ -112,7 +113,7 @@ impl Waiter {
         }
     }
 
-    /// Where the futures of a goroutine or thread meet it. Not of a Hook.
+    /// The word through which futures wake this goroutine or thread. Must not be called on a Hook.
     pub(crate) fn future(self) -> &'static FutureWord {
         let address = self.0 & !TAGS;
         // SAFETY: made from a G or from the record of a foreign thread; neither is ever freed.
@@ -125,10 +126,10 @@ impl Waiter {
         }
     }
 
-    /// The Waiter was taken back: nobody will wake it.
+    /// Says that the Waiter was withdrawn: nobody will wake it.
     ///
     /// # Safety
-    /// That is so, and this is called once.
+    /// Nobody wakes the Waiter afterwards, and this is called once.
     pub(crate) unsafe fn retract(self) {
         if let Target::Hook(hook) = self.target() {
             // SAFETY: the promise of `from_hook`, and the caller's.
@@ -136,7 +137,7 @@ impl Waiter {
         }
     }
 
-    /// As a number, for packed words: never 0 or 1, even for a goroutine.
+    /// As a number, for packed words: never 0 or 1.
     #[inline]
     pub(crate) fn to_word(self) -> usize {
         self.0

@@ -1,15 +1,15 @@
 //! Where a future tells whoever polls it, a goroutine or a foreign thread, to look again.
 //!
-//! IDLE → NOTIFIED (a waker was called), IDLE → WAITING (nothing to do: it parks) → NOTIFIED (a waker was called, and
-//! readies it), NOTIFIED → IDLE (it polls). Only the owner goes to WAITING or IDLE, so whoever finds WAITING and
-//! replaces it is the only one to call `ready`, once for each park.
+//! IDLE → NOTIFIED (a waker was called), IDLE → WAITING (nothing to do: it parks) → NOTIFIED (a waker
+//! was called, and readies it), NOTIFIED → IDLE (it polls). Only the owner goes to WAITING or IDLE, so
+//! whoever finds WAITING and replaces it is the only one to call `ready`, once for each park.
 //!
-//! Wake-up: the owner parks only after it changed IDLE to WAITING, hence with no call since its last poll began; a
-//! later one finds WAITING.
+//! Wake-up: the owner parks only after it changed IDLE to WAITING, hence with no call since its last poll
+//! began; a later one finds WAITING.
 //!
-//! The word belongs to the goroutine's slot or the thread's record, neither of which is ever freed. So a waker is just their
-//! address: it needs no count, and one that is called too late makes its target, or the next goroutine in that slot,
-//! poll once in vain.
+//! The word belongs to the goroutine's slot or the thread's record, neither of which is ever freed. So a
+//! waker is just their address: it needs no count, and one that is called too late makes its target, or the
+//! next goroutine in that slot, poll once in vain.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -27,7 +27,8 @@ impl FutureWord {
     /// A waker was called. True: the owner waits, and must be readied by the caller.
     #[must_use]
     pub(crate) fn notify(&self) -> bool {
-        // AcqRel: the owner's next poll sees what came before this, and we see that it has published its wait.
+        // AcqRel: the owner's next poll sees what came before this, and we see that it has published its
+        // wait.
         self.0.swap(NOTIFIED, Ordering::AcqRel) == WAITING
     }
 
@@ -44,8 +45,8 @@ impl FutureWord {
         self.0.compare_exchange(IDLE, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The owner is done, and has taken calls of wakers. If it was inside the poll of another future, some of them may have
-    /// been meant for that one: it has to be polled again.
+    /// The owner is done, and has taken calls of wakers. If it was inside the poll of another future, some of
+    /// them may have been meant for that one: it has to be polled again.
     pub(crate) fn pass_on(&self) {
         self.0.store(NOTIFIED, Ordering::Release);
     }

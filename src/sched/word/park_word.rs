@@ -7,10 +7,10 @@
 //! | PARKED   | stopped; the context is saved                      | whoever readies or holds it |
 //! | HELD     | stopped; somebody (the shrinker) works on its stack | the holder                  |
 //!
-//! Transitions: `commit` EMPTY → PARKED on g0, after the context is saved; `notify` from any state, once for
-//! each park. Because `notify` is one swap, exactly one side sees the other: either `commit` comes first and
-//! `notify` returns true (the caller makes it runnable), or `notify` comes first and `commit` returns false
-//! (the M runs it on). The same between `notify` and `release`.
+//! Transitions: `commit` EMPTY → PARKED on g0, after the context is saved; `notify` from any state, once
+//! for each park. Because `notify` is one swap, exactly one side sees the other: either `commit` comes first
+//! and `notify` returns true (the caller makes it runnable), or `notify` comes first and `commit` returns
+//! false (the M runs it on). The same between `notify` and `release`.
 
 use crate::base::atomic::{AtomicU32, Ordering};
 

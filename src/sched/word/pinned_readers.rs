@@ -1,7 +1,8 @@
 //! Keeping a goroutine's belongings alive while a report reads them.
 //!
-//! A goroutine's name lives in its join packet, and the registers of a marked blocking call in that call's frame. Both go
-//! away while the goroutine runs on, and nobody tells the report. A report that does not own the goroutine reads them so:
+//! A goroutine's name lives in its join packet, and the registers of a marked blocking call in that call's
+//! frame. Both go away while the goroutine runs on, and nobody tells the report. A report that does not own
+//! the goroutine reads them so:
 //!
 //! ```text
 //! report                                    goroutine
@@ -11,8 +12,9 @@
 //!    what it points to                      L4 frees what it pointed to
 //! R4 READERS = 0
 //! ```
-//! The barrier R2 comes before L3 on the goroutine's thread, and then L3 sees 1 and waits; or after, and then L1, which
-//! comes before L3, is seen by R3. The goroutine pays one load and a branch that is always the same.
+//! The barrier R2 comes before L3 on the goroutine's thread, and then L3 sees 1 and waits; or after, and then
+//! L1, which comes before L3, is seen by R3. The goroutine pays one load and a branch that is always the
+//! same.
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 

@@ -73,7 +73,8 @@ handle!(
     is_recv_ready
 );
 
-/// Selects from the operations, in their order, with one slot for all. Returns which, and the message of a receive.
+/// Selects from the operations, in their order, with one slot for all. Returns which, and the message of a
+/// receive.
 fn select<const N: usize>(
     handles: [(&dyn Handle, bool); N],
     patience: Patience,

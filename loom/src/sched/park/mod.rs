@@ -1,5 +1,5 @@
-//! What channels and locks use of the scheduler, modelled. A deadline may pass at any moment: a wait that has one ends by it
-//! unless a waker was faster, and loom tries both.
+//! What channels and locks use of the scheduler, modelled. A deadline may pass at any moment: a wait that has
+//! one ends by it unless a waker was faster, and loom tries both.
 
 #[path = "../../../../src/sched/park/channel_op.rs"]
 pub(crate) mod channel_op;

@@ -1,12 +1,12 @@
 //! sysmon: a thread without a P that watches the Ps.
 //!
 //! Each look:
-//! - takes the P of a marked blocking call that lasts (`in_syscall`), when another M needs it (to run a goroutine, or to poll
-//!   for I/O), or after 10 ms;
-//! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used no CPU
-//!   time between two looks (`slices.rs`, `block/unmarked.rs`);
-//! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the one that
-//!   waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
+//! - takes the P of a marked blocking call that lasts (`in_syscall`), when another M needs it (to run a
+//!   goroutine, or to poll for I/O), or after 10 ms;
+//! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used
+//!   no CPU time between two looks (`slices.rs`, `block/unmarked.rs`);
+//! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the
+//!   one that waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
 //! - finds Ps whose goroutines take turns quickly, and those that no longer do (`queue/deferred_wake.rs`);
 //! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
 //! - fires timers that no P has time for;
@@ -51,8 +51,8 @@ const TIMER_OVERDUE: u64 = 50 * MICRO;
 struct Sysmon {
     seen: Box<[Seen]>,
     pauses: Pauses,
-    /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a core since
-    /// the look before, or a goroutine was found that is blocked, and more of them may follow.
+    /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a
+    /// core since the look before, or a goroutine was found that is blocked, and more of them may follow.
     in_demand: bool,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
@@ -153,7 +153,8 @@ impl Sysmon {
         self.look_at_detached();
         self.pauses.set_wakeup_preemption(self.in_demand);
         housekeeper::request_pass();
-        // On a brisk P a goroutine may wait at any time, and tells nobody; and a caller waits for Ps that have to go.
+        // On a brisk P a goroutine may wait at any time, and tells nobody; and a caller waits for Ps that
+        // have to go.
         waiting.any |= some_brisk || SCHED.platform.ps_leaving();
         self.pauses.choose(now, waiting.any, some_brisk, some_call, acted, unattended);
     }
@@ -184,7 +185,8 @@ impl Sysmon {
         }
     }
 
-    /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for one.
+    /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for
+    /// one.
     fn look_at_detached(&self) {
         for m in SCHED.platform.all_ms().filter(|m| runs_without_p(m)) {
             let Some(cpu) = thread::cpu_nanos(m.tid()) else { continue };

@@ -1,10 +1,10 @@
 //! How long sysmon rests between two looks.
 //!
-//! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call is under way)
-//! and, as long as nothing needs it, twice as seldom each time; and it sleeps for good when every P has been idle for some
-//! looks. While goroutines wait for a P its pauses are short, and a goroutine that has to wait cuts a longer one short: it
-//! tells sysmon (`wake_sysmon::look_soon`) after it was queued, and sysmon looks at the queues after it has said that its
-//! pause will be long, so one sees the other.
+//! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call
+//! is under way) and, as long as nothing needs it, twice as seldom each time; and it sleeps for good when
+//! every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine
+//! that has to wait cuts a longer one short: it tells sysmon (`wake_sysmon::look_soon`) after it was queued,
+//! and sysmon looks at the queues after it has said that its pause will be long, so one sees the other.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use crate::sys::thread;
 
 /// The first pause (ns). The kernel adds 50 µs.
 const PAUSE: u64 = 20 * MICRO;
-/// The longest pause while goroutines wait for a P (ns). A P may be lost to a call that blocks unmarked for twice this:
-/// less than half a millisecond.
+/// The longest pause while goroutines wait for a P (ns). A P may be lost to a call that blocks unmarked for
+/// twice this: less than half a millisecond.
 const PAUSE_WAITING: u64 = 150 * MICRO;
 /// The longest pause while all Ps are busy or descriptors are registered (ns).
 const PAUSE_BUSY: u64 = MILLI;
@@ -30,8 +30,8 @@ const PAUSE_MAX: u64 = 10 * MILLI;
 /// second, and waking sysmon each time would cost more than the request.
 const LINGER: u32 = 5;
 
-/// For this many looks after goroutines waited for a P, they are thought to: between two goroutines that take turns there
-/// are moments when none waits.
+/// For this many looks after goroutines waited for a P, they are thought to: between two goroutines that take
+/// turns there are moments when none waits.
 const WAITED: u32 = 8;
 
 /// After this many looks at which nothing was urgent sysmon no longer takes the CPU from running threads.
@@ -78,7 +78,8 @@ impl Pauses {
         }
     }
 
-    /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us asleep.
+    /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us
+    /// asleep.
     fn sleep_for_good(&mut self) {
         let own = &SCHED.platform.sysmon;
         own.asleep.store(true, Ordering::SeqCst);
@@ -104,8 +105,9 @@ impl Pauses {
         own.in_long_pause.store(false, Ordering::Relaxed);
     }
 
-    /// Chooses the next pause. `some_wait`: goroutines wait for a P; `acted`: the last look did something; `unattended`: of
-    /// the Ps that may not have looked at their timers since the last look, the one with the earliest.
+    /// Chooses the next pause. `some_wait`: goroutines wait for a P; `acted`: the last look did something;
+    /// `unattended`: of the Ps that may not have looked at their timers since the last look, the one with the
+    /// earliest.
     pub(super) fn choose(
         &mut self,
         now: u64,
@@ -139,10 +141,10 @@ impl Pauses {
 
     /// Chooses whether sysmon takes the CPU from running threads when it wakes up.
     ///
-    /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than it is worth
-    /// (measured with echo and timers: a sixth of all CPU time). Then sysmon waits for a core that is free, and the thread
-    /// of a goroutine that blocks leaves one, unless other processes want it. Slices that last, and calls that block one
-    /// after the other, need sysmon in time.
+    /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than
+    /// it is worth (measured with echo and timers: a sixth of all CPU time). Then sysmon waits for a core
+    /// that is free, and the thread of a goroutine that blocks leaves one, unless other processes want it.
+    /// Slices that last, and calls that block one after the other, need sysmon in time.
     pub(super) fn set_wakeup_preemption(&mut self, in_demand: bool) {
         self.quiet_looks = if in_demand { 0 } else { self.quiet_looks.saturating_add(1) };
         let polite = self.may_be_polite && self.quiet_looks >= POLITE_AFTER;

@@ -55,8 +55,9 @@ impl Seen {
         (self.sample, self.first) = (None, None);
     }
 
-    /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time or for a whole
-    /// slice. If other processes had it, taking the P from the thread that will get the core back next helps nobody.
+    /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time
+    /// or for a whole slice. If other processes had it, taking the P from the thread that will get the core
+    /// back next helps nobody.
     fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
         // Less than before: it is another thread's.
         let Some((then, cpu_then)) = self.first.filter(|&(_, cpu_then)| cpu_then <= cpu) else {
@@ -67,7 +68,8 @@ impl Seen {
         used >= (now - then) / 2 || used >= slice
     }
 
-    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the kernel.
+    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the
+    /// kernel.
     fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, needed: bool) -> bool {
         if m.in_runtime.get() != 0 {
             self.sample = None;
@@ -85,8 +87,8 @@ impl Seen {
         if cpu.saturating_sub(cpu_then) >= wall / 8 || now < self.ask_after {
             return false;
         }
-        // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask takes ten
-        // microseconds: not at every look.
+        // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask
+        // takes ten microseconds: not at every look.
         let asleep = thread::is_asleep(m.tid()).unwrap_or(true);
         if !asleep {
             self.ask_after = now + (2 * wall).min(ASK_AT_LEAST_EVERY);
@@ -120,7 +122,8 @@ impl Sysmon {
         // A call that blocks must not keep the P from an M that would poll, either.
         let wanted = needed || waiting.unpolled;
         if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
-            // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon as it ran.
+            // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon
+            // as it ran.
             let runs_code = wanted && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
             let turns = seen.turns;
