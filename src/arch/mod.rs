@@ -4,14 +4,15 @@
 //!
 //! | items | for |
 //! | --- | --- |
-//! | [`prepare`], [`switch`], [`Message`], [`Main`], [`saved_registers`] | switching stacks (`sched/run/schedule.rs`) |
+//! | [`prepare`], [`switch`], [`Message`], [`Main`] | switching stacks (`sched/run/schedule.rs`) |
 //! | [`thread_pointer`], [`set_thread_pointer`], [`thread_pointer_init`] | private thread-locals (`tls/`) |
 //! | [`load_at_thread_pointer`] | finding the current goroutine (`sched/types/current.rs`) |
 //! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`) |
-//! | [`Registers`], [`own_registers`], [`unwind_from`] | walking stacks that do not run (`diag/dump/unwind.rs`) |
-//! | [`stack_pointer`] | who holds a lock (`sync/holder.rs`) |
+//! | [`Registers`], [`own_registers`], [`saved_registers`] | where a goroutine stopped (`diag/dump/`) |
+//! | [`unwind_from`] | walking the stack of another goroutine (`diag/dump/unwind.rs`) |
+//! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder.rs`) |
 //! | [`syscall6`] | system calls without libc (`sys/syscall.rs`) |
-//! | [`prefetch`] | `base/prefetch.rs` |
+//! | [`prefetch`] | fetching memory into the cache (`base/prefetch.rs`) |
 //! | [`RED_ZONE`] | bytes below the stack pointer that a function may use |
 
 #[cfg(target_arch = "x86_64")]

@@ -1,21 +1,21 @@
-//! x86-64, System V ABI.
+//! x86-64, System V ABI: switching stacks, the thread pointer, registers for unwinding, system calls.
 //!
 //! # Switching stacks
 //!
-//! A context that does not run is one number: its stack pointer. On top of that stack lies the address where
-//! it goes on, below that what the code there pops first.
+//! A suspended context is one number: its stack pointer. On top of its stack lies the address where it
+//! continues, and next to that the values that the code there pops.
 //!
 //! ```text
 //! suspended:   | rbp | rbx | address |          new:   | 0 | main | argument | first_frame |
 //!                            ^ stack pointer                                   ^ stack pointer
 //! ```
 //!
-//! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves
-//! whatever else it needs, at the one place where `switch` is inlined.
+//! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves the
+//! other registers that it needs, at the place where `switch` is inlined.
 //!
-//! `switch` jumps; it neither calls nor returns. The CPU predicts a `ret` by the `call`s that it saw. A
-//! switch by call and return (as the corosensei crate does it) pairs them wrongly unless the suspended
-//! function itself resumes: two mispredictions in each switch, 8 of 33 ns of a yield. With jumps the return
+//! `switch` jumps; it neither calls nor returns. The CPU predicts a `ret` from the `call`s that it has seen.
+//! A switch by call and return (as in the corosensei crate) pairs them wrongly unless the suspended function
+//! itself resumes: two mispredictions in each switch, 8 of the 33 ns of a yield. With jumps the CPU's return
 //! stack stays that of the code that switched out, which is right whenever the next goroutine stopped at the
 //! same depth of the same code.
 //!
@@ -26,7 +26,7 @@ use std::arch::{asm, global_asm};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A function may use this many bytes below its stack pointer without reserving them.
+/// A function may use this many bytes below its stack pointer without reserving them (psABI).
 pub(crate) const RED_ZONE: usize = 128;
 
 global_asm!(
@@ -55,7 +55,7 @@ unsafe extern "C" {
 /// The registers of a suspended context; `None` if it never ran.
 ///
 /// # Safety
-/// `saved` was prepared or saved, and nobody resumes it meanwhile.
+/// `saved` was returned by `prepare` or saved by `switch`, and nobody resumes it meanwhile.
 pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
     // SAFETY: the caller's promise; see the picture.
     let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
@@ -69,7 +69,8 @@ pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
     })
 }
 
-/// What a new context calls: the argument that was prepared, and the message of the first switch to it.
+/// The first function of a new context. It gets the argument of `prepare`, and the message of the first
+/// switch to it.
 pub(crate) type Main = unsafe extern "C" fn(usize, usize, usize) -> !;
 
 /// Prepares a stack so that the first switch to it calls `main`. Returns its stack pointer.
@@ -85,16 +86,16 @@ pub(crate) unsafe fn prepare(top: usize, main: Main, argument: usize) -> usize {
     frame as usize
 }
 
-/// What a context tells the next one. It travels in registers: through memory it would arrive some 30 cycles
-/// later, more than all else that a switch does.
+/// What a context tells the next one. It is passed in registers: through memory it would arrive some 30
+/// cycles later, more than the rest of a switch takes.
 pub(crate) type Message = [usize; 2];
 
 /// Saves the running context's stack pointer to `save` and resumes the context `to`, which gets the message.
 /// Returns when another context switches back, with the message of that one.
 ///
 /// # Safety
-/// `to` was prepared or saved, and nobody else resumes it. `save` is written before anything of the other
-/// context runs.
+/// `to` was returned by `prepare` or saved by `switch`, and nobody else resumes it. `save` may be written;
+/// that happens before the other context runs.
 #[inline(always)]
 #[must_use]
 pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Message {
@@ -124,8 +125,8 @@ pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Me
     [first, second]
 }
 
-/// Where code stopped, and what it needs to find its callers. The assembly below knows the order of the
-/// fields.
+/// The registers of code that stopped: where it is, and what an unwinder needs to find its callers. The
+/// assembly below relies on the order of the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Registers {
@@ -151,8 +152,8 @@ impl Registers {
     }
 }
 
-/// The caller's own registers, right here. They describe its frame as long as it has not returned: what it
-/// saved of its callers' registers, and its return address, stay where they are.
+/// The caller's own registers at this point. They describe its frame until it returns: its return address and
+/// the registers that it saved for its callers stay where they are.
 #[inline(always)]
 pub(crate) fn own_registers() -> Registers {
     let mut registers = Registers::default();
@@ -178,8 +179,8 @@ pub(crate) fn own_registers() -> Registers {
 
 // gort_unwind_from(registers, function, data): calls function(data). The unwind information, with rbx =
 // registers: the caller's stack pointer (the CFA) is the word at rbx + 8; rip, rbx, rbp, r12 to r15 are saved
-// at rbx + 0, 16, 24, 32, 40, 48, 56. It is marked as a signal frame: the caller's address is that of an
-// instruction, not one behind a call.
+// at rbx + 0, 16, 24, 32, 40, 48, 56. It is marked as a signal frame, because rip is the address of an
+// instruction, and not a return address behind a call.
 global_asm!(
     ".balign 16",
     ".globl gort_unwind_from",
@@ -214,7 +215,7 @@ unsafe extern "C" {
 /// were taken.
 ///
 /// # Safety
-/// `function` gets what it expects. The code of the registers does not run meanwhile, as far as an unwinder
+/// `data` is what `function` expects. The code that the registers belong to does not run while an unwinder
 /// inside `function` reads its stack.
 pub(crate) unsafe fn unwind_from(
     registers: &Registers,
@@ -234,7 +235,7 @@ pub(crate) fn stack_pointer() -> usize {
     stack
 }
 
-/// AT_HWCAP2 bit: the kernel lets user code execute `wrfsbase`.
+/// Bit of AT_HWCAP2: the kernel lets user code execute `wrfsbase`.
 const HWCAP2_FSGSBASE: u64 = 1 << 1;
 const ARCH_SET_FS: usize = 0x1002;
 
@@ -296,7 +297,7 @@ pub(crate) unsafe fn load_at_thread_pointer(offset: isize) -> usize {
     word
 }
 
-/// Asks for the cache line at `address`.
+/// Prefetches the cache line at `address`.
 #[inline(always)]
 pub(crate) fn prefetch(address: usize) {
     // SAFETY: a prefetch has no effect on the program, whatever the address.
@@ -337,7 +338,7 @@ pub(crate) unsafe fn syscall6(
     result
 }
 
-/// What the kernel saved of the code that a signal interrupted. It is valid until the handler returns.
+/// The registers that the kernel saved when a signal interrupted the thread. Valid until the handler returns.
 #[derive(Clone, Copy)]
 pub(crate) struct SignalFrame(*mut libc::ucontext_t);
 
@@ -385,7 +386,7 @@ impl SignalFrame {
         Some((number, arguments.map(|register| self.get(register) as usize)))
     }
 
-    /// Makes the interrupted code make the call `number` again when the handler returns.
+    /// Makes the interrupted code repeat the call `number` when the handler returns.
     pub(crate) fn restart_call(self, number: libc::c_long) {
         self.set(libc::REG_RAX, number);
         self.set(libc::REG_RIP, self.get(libc::REG_RIP) - SYSCALL.len() as i64);

@@ -1,5 +1,5 @@
-//! The atomics of lock-free files. The `gort-loom` crate includes those files and has a module of this name
-//! over loom's types. So each file is model-checked as it is, without conditional code.
+//! The atomics that lock-free files use. The `gort-loom` crate includes those files and has a module of this
+//! name with loom's types. So loom checks each file as it is, without conditional code.
 
 use std::sync::atomic::compiler_fence;
 
@@ -36,9 +36,9 @@ pub(crate) fn fence_after_seq_cst() {}
 /// puts this between the two; a thread that does the same in the opposite order, rarely, puts [`heavy_fence`]
 /// there. Then at least one of the two sees the other's write.
 ///
-/// It is free where the kernel can make all threads pass a barrier (membarrier). If that becomes available at
-/// run time: a thread that still used the full fence had written before, and so before any heavy fence that
-/// relies on membarrier.
+/// It is free where the kernel can make all threads execute a barrier (membarrier). Membarrier may become
+/// available at run time: a thread that still used the full fence had written before that, and so before any
+/// heavy fence that relies on membarrier.
 #[inline(always)]
 pub(crate) fn light_fence() {
     if membarrier::is_available() {
@@ -55,7 +55,7 @@ pub(crate) fn heavy_fence() {
 }
 
 /// Leaves a contended word alone for `turns` times some hundred nanoseconds (depending on the CPU). In that
-/// time the processor that won the race, with the word in its cache, can use it some ten times more.
+/// time the CPU that won the race, with the word in its cache, can use it some ten times more.
 #[inline]
 pub(crate) fn stay_away(turns: u32) {
     (0..16 * turns).for_each(|_| std::hint::spin_loop());

@@ -1,6 +1,6 @@
-//! A double-ended queue of pointers in an array. Moving goroutines through it touches none of them, which
-//! with thousands of goroutines would be a cache miss each. Its memory is the runtime's own: it has to grow
-//! while a P is held, when the global allocator may not be used.
+//! A double-ended queue of pointers in an array. Moving goroutines through it does not touch them; with
+//! thousands of goroutines that saves a cache miss each. Its memory comes from the kernel, because it has to
+//! grow while a P is held, when the global allocator must not be used.
 
 use super::throw;
 use crate::sys::mem;
@@ -16,7 +16,7 @@ pub(crate) struct PtrDeque<T: 'static> {
 // SAFETY: the owner of the deque owns what is in it.
 unsafe impl<T> Send for PtrDeque<T> {}
 
-/// Pointers of the first array: one page of them.
+/// Capacity of the first array: one page of pointers.
 const FIRST_CAPACITY: usize = mem::PAGE / size_of::<*const ()>();
 
 impl<T> PtrDeque<T> {
@@ -109,7 +109,7 @@ impl<T> PtrDeque<T> {
             unsafe { items.add(index).write(*self.place(index)) };
         }
         if self.capacity != 0 {
-            // SAFETY: nobody else knows the old memory.
+            // SAFETY: no one else has a pointer to the old memory.
             unsafe { mem::release(self.items as usize, self.capacity * size_of::<*const T>()) };
         }
         *self = PtrDeque { items, capacity, head: 0, len: self.len };

@@ -34,7 +34,7 @@ impl FreeList {
     }
 
     /// # Safety
-    /// The block is the caller's, writable, and large enough for a pointer.
+    /// The block belongs to the caller, is writable, and is large enough for a pointer.
     #[inline]
     pub(crate) unsafe fn push(&self, block: *mut u8) {
         // SAFETY: the caller's promise.

@@ -1,11 +1,11 @@
-//! An intrusive first-in-first-out list: it allocates nothing.
+//! An intrusive first-in-first-out list, which allocates nothing: the links lie in the items.
 
 use std::cell::Cell;
 use std::ptr;
 
-/// What can be in a [`List`]. An item is in one list at a time.
+/// An item of a [`List`]. It is in one list at a time.
 pub(crate) trait Linked: 'static {
-    /// The next item of the list it is in.
+    /// The link to the next item of the list that it is in.
     fn link(&self) -> &Cell<*const Self>;
 }
 

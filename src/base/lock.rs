@@ -1,12 +1,12 @@
 //! The runtime's own lock: it blocks the thread, not the goroutine, and is held for tens of nanoseconds.
 //!
-//! A goroutine that holds one cannot be preempted, so whatever it waits for might wait for its P. Therefore,
-//! while a lock is held: no allocation and no freeing, no user code (so no `Drop` or `Clone` of user values),
-//! no park, and no other lock of the same or a lower rank (the ranks are listed in ARCHITECTURE.md).
+//! A goroutine that holds one cannot be preempted, so anything that it waits for might itself wait for its P.
+//! Therefore, the holder of a lock must not allocate or free memory, run user code (so no `Drop` or `Clone`
+//! of user values), park, or take another lock of the same or a lower rank (the ranks are listed in
+//! ARCHITECTURE.md).
 //!
 //! The caller of [`Lock::lock_inside`] is inside the runtime already: on g0, in a runtime section, or on a
-//! thread that runs no goroutines. Code that may run anywhere enters the runtime first
-//! (`sched/park/runtime_lock.rs`).
+//! thread that runs no goroutines. Other code enters the runtime first (`sched/park/runtime_lock.rs`).
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -17,19 +17,19 @@ use std::time::Duration;
 use super::atomic::stay_away;
 use crate::sys::futex;
 
-/// A flag that one thread at a time holds.
+/// A lock without a value, of one byte.
 ///
-/// Unlocking is a plain store: half the price of the lock where nobody else wants it, which is nearly always.
-/// So a waiter cannot be told that the lock is free. It looks now and then, not all the time: each look slows
-/// the holder down, and the next waiter too. When that takes so long that the kernel must have stopped the
-/// holder, the waiter sleeps for a moment.
+/// Unlocking is a plain store, which halves the cost of an uncontended lock, and nearly all are. The price is
+/// that the holder cannot wake a waiter. A waiter looks now and then, not all the time, because each look
+/// slows down the holder and the other waiters. If it has to wait so long that the kernel must have
+/// descheduled the holder, it sleeps between looks.
 pub(crate) struct RawLock(AtomicBool);
 
-/// A waiter looks this often before it sleeps between looks.
+/// A waiter looks this many times before it begins to sleep between looks.
 const LOOKS: u32 = 16;
-/// How long it then sleeps: longer than any holder that runs needs.
+/// How long a waiter sleeps between looks: longer than any running holder keeps the lock.
 const NAP: Duration = Duration::from_micros(50);
-/// What it sleeps on: nobody wakes it.
+/// The futex word that a waiter sleeps on until its timeout: no thread wakes it.
 static NEVER_CHANGES: AtomicU32 = AtomicU32::new(0);
 
 impl RawLock {
@@ -89,7 +89,7 @@ impl<T> Lock<T> {
         Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
     }
 
-    /// Whether some thread holds it, at some moment during the call.
+    /// Whether a thread holds it; may be out of date at once.
     pub(crate) fn is_locked(&self) -> bool {
         self.raw.0.load(Ordering::Relaxed)
     }
@@ -112,7 +112,8 @@ impl<T> Lock<T> {
 /// Access to the value of a [`Lock`].
 pub(crate) struct Guard<'a, T, S = ()> {
     lock: &'a Lock<T>,
-    // Dropped after `drop` has released the lock: leaving the runtime may switch.
+    // Dropped after `drop` has released the lock, because leaving the runtime may switch to another
+    // goroutine.
     _inside: S,
     _not_send: PhantomData<*const ()>,
 }

@@ -1,5 +1,5 @@
-//! What the layers of the core are made of: locks that block the thread, lists, cells. Nothing here knows
-//! what a goroutine is. Only `sys` lies below.
+//! Building blocks for the layers of the core: locks that block the thread, lists, cells. Nothing here knows
+//! what a goroutine is. Only `sys` and `arch` lie below.
 
 pub(crate) mod atomic;
 pub(crate) mod deque;

@@ -1,7 +1,8 @@
-//! A Note: a one-shot wake-up for one sleeping thread. It is what an M or a foreign thread blocks on.
+//! A Note: a one-shot wake-up for one sleeping thread. Ms and foreign threads block on Notes.
 //!
 //! States: EMPTY → SET (set before the wait), EMPTY → SLEEPING → SET (set while waiting), and SET →
-//! EMPTY when the waiter takes the wake-up. Exactly one thread waits on a Note at a time; anybody sets it.
+//! EMPTY when the waiter takes the wake-up. At most one thread waits on a Note at a time; any thread may set
+//! it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -19,17 +20,17 @@ impl Note {
         Note(AtomicU32::new(EMPTY))
     }
 
-    /// Wakes the waiter, now or when it comes. Several sets before a wait count as one. The Note may be
-    /// gone as soon as the waiter saw the new value; the futex wake uses its address only.
+    /// Wakes the waiter, or lets its next wait return at once. Several sets before a wait count as one. The
+    /// waiter may free the Note as soon as it sees the new value; the futex wake only uses its address.
     pub(crate) fn set(&self) {
         let word: *const AtomicU32 = &self.0;
-        // Release pairs with the Acquire in `take`: what the setter did is seen by the woken.
+        // Release pairs with the Acquire in `take`: the woken thread sees what the setter did.
         if self.0.swap(SET, Ordering::Release) == SLEEPING {
             futex::wake(word, 1);
         }
     }
 
-    /// Whether a thread sleeps on it and nobody has set it yet.
+    /// Whether a thread sleeps on it that has not been woken yet.
     pub(crate) fn is_awaited(&self) -> bool {
         self.0.load(Ordering::SeqCst) == SLEEPING
     }
@@ -55,7 +56,7 @@ impl Note {
                 Some(deadline) => match deadline.checked_duration_since(Instant::now()) {
                     Some(left) if !left.is_zero() => Some(left),
                     _ => {
-                        // Leave EMPTY behind; a set that comes first wins.
+                        // Leave EMPTY behind, unless a `set` came first.
                         let _ =
                             self.0.compare_exchange(SLEEPING, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
                         return self.take();

@@ -1,5 +1,5 @@
-//! Cells that one owner writes, as a `Cell`, and that anybody may read: reports show whatever is there. They
-//! synchronise nothing, and cost what a `Cell` costs.
+//! Cells that only their owner writes, and that any thread may read, for reports. They synchronise nothing
+//! (except that [`OwnerRef`] publishes what it points to), and cost what a `Cell` costs.
 
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -50,7 +50,7 @@ owner_cell!(
 );
 
 impl OwnerUsize {
-    /// Where the owner may write.
+    /// A pointer through which the owner may write.
     #[inline(always)]
     pub(crate) fn as_ptr(&self) -> *mut usize {
         self.0.as_ptr()
@@ -67,7 +67,7 @@ impl OwnerBool {
     }
 }
 
-/// A reference to something that lives forever.
+/// A reference to an object that lives forever.
 pub(crate) struct OwnerRef<T: 'static>(AtomicPtr<T>);
 
 impl<T> OwnerRef<T> {

@@ -1,9 +1,9 @@
-//! Fetching memory into the cache before it is needed. Thousands of goroutines do not fit there: each switch
-//! to a cold one costs a dozen misses in a row, unless they have begun before.
+//! Fetching memory into the CPU's cache before it is needed. Thousands of goroutines do not fit into the
+//! cache: a switch to a cold one costs a dozen misses in a row, unless the lines were prefetched.
 
 use crate::arch;
 
-/// The cache line at `address` will be touched soon.
+/// Prefetches the cache line at `address`.
 #[inline(always)]
 pub(crate) fn line(address: usize) {
     arch::prefetch(address);

@@ -1,12 +1,13 @@
-//! Waiting for I/O readiness, over epoll. This layer knows waiters as numbers only. The scheduler decides
-//! which M polls, and until when (`sched/idle/poll_wait.rs`), and parks goroutines that wait
-//! (`sched/park/io_wait.rs`). README.md describes the states and argues why no wake-up is lost.
+//! The netpoller: finds out through epoll which descriptors are ready. This layer knows waiters as numbers
+//! only. The scheduler decides which M polls, and until when (`sched/idle/poll_wait.rs`), and parks
+//! goroutines that wait (`sched/park/io_wait.rs`). README.md has the states and the argument why no wake-up
+//! is lost.
 //!
 //! - N1. A descriptor is registered once, for both directions, edge-triggered. An edge is a hint: a goroutine
 //!   that is woken tries its I/O and waits again if that would block.
 //! - N2. While a descriptor is registered, some M blocks in the poller, or some P is not idle (and its M
 //!   polls before it stops, or sysmon does).
-//! - N3. Only the waits of one M block; any thread may poll without blocking.
+//! - N3. Only one M at a time polls with blocking; any thread may poll without blocking.
 
 mod desc;
 mod registration;
@@ -29,9 +30,9 @@ use crate::base::note::Note;
 use crate::sys::clock::nanotime;
 use crate::sys::epoll;
 
-/// Events that are taken at once.
+/// The most events that one poll returns.
 const BATCH: usize = 256;
-/// The data of the eventfd's events.
+/// The event data of the eventfd.
 const INTERRUPT: u64 = u64::MAX;
 
 static POLLER: Poller = Poller {
@@ -44,25 +45,25 @@ static POLLER: Poller = Poller {
     last_poll: AtomicU64::new(0),
 };
 
-/// The epoll instance of the process, and what is known of its use.
+/// The epoll instance of the process, and statistics of its use.
 struct Poller {
-    /// The epoll instance and the eventfd, or -1 as long as there are none.
+    /// The epoll instance and the eventfd, or -1 while there are none.
     epoll: AtomicI32,
     eventfd: AtomicI32,
-    /// Takes the place of the eventfd when the process had no descriptor left for it.
+    /// Used instead of the eventfd while the process has no descriptor left for it.
     note: Note,
-    /// An interruption is under way that no poll has seen yet.
+    /// The eventfd was signalled, and no blocking poll has seen it yet.
     interrupted: AtomicBool,
     /// Descriptors that are registered now.
     registered: AtomicUsize,
-    /// Counts polls. The number of a poll tells its edges from earlier ones.
+    /// Counts polls. The number of a poll distinguishes its edges from earlier ones.
     polls: CachePadded<AtomicUsize>,
     /// When the last poll was (ns).
     last_poll: AtomicU64,
 }
 
-/// Creates the epoll instance unless it exists. At start-up, so that a later lack of descriptors does not
-/// matter, and again for each registration in case it failed then.
+/// Creates the epoll instance unless it exists. Called at start-up, so that a later lack of descriptors does
+/// not matter, and again for each registration in case it failed then.
 pub(crate) fn init() -> io::Result<i32> {
     let existing = POLLER.epoll.load(Ordering::Acquire);
     if existing >= 0 {
@@ -77,14 +78,14 @@ pub(crate) fn init() -> io::Result<i32> {
         // Release: a thread that sees the instance sees the eventfd.
         POLLER.epoll.store(instance.into_raw_fd(), Ordering::Release);
         drop(guard);
-        POLLER.note.set(); // an M that waits there comes here
+        POLLER.note.set(); // an M that waits on the Note uses epoll from now on
     }
     Ok(POLLER.epoll.load(Ordering::Acquire))
 }
 
-/// Polls: blocks the thread until a descriptor is ready, another thread interrupts, or the time is over; does
-/// not block if the time is 0. The waiters whose descriptors became ready are given to `wake`. On g0 or a
-/// thread of the runtime's own.
+/// Polls: blocks the thread until a descriptor is ready, another thread interrupts, or the timeout has
+/// passed; does not block if the timeout is 0. Calls `wake` with each waiter whose descriptor became ready.
+/// The caller is on g0, or a service thread of the runtime.
 pub(crate) fn wait(timeout_nanos: Option<u64>, mut wake: impl FnMut(usize)) {
     let instance = POLLER.epoll.load(Ordering::Acquire);
     if instance < 0 {
@@ -100,10 +101,11 @@ pub(crate) fn wait(timeout_nanos: Option<u64>, mut wake: impl FnMut(usize)) {
     for event in events {
         if event.u64 == INTERRUPT {
             if timeout_nanos == Some(0) {
-                // Not for us: for the M that blocks.
+                // The interruption is meant for the M that blocks, so signal it again.
                 epoll::signal_eventfd(POLLER.eventfd.load(Ordering::Relaxed));
             } else {
-                // A swap, to see what the threads did that found it set (AcqRel with `interrupt`).
+                // A swap, so that this thread also sees what threads did that found the flag set in
+                // `interrupt`.
                 POLLER.interrupted.swap(false, Ordering::SeqCst);
             }
             continue;
@@ -128,8 +130,8 @@ pub(crate) fn interrupt() {
     }
 }
 
-/// Whether a waiter may wait for I/O: a descriptor is registered. Counting the waiters would cost every wait
-/// two contended increments; the descriptors change seldom.
+/// Whether someone may wait for I/O, because a descriptor is registered. Counting the waiters themselves
+/// would cost every wait two contended increments; registrations change rarely.
 #[inline]
 pub(crate) fn has_waiters() -> bool {
     // SeqCst: see `poll_wait::ensure`.
@@ -149,7 +151,7 @@ pub(crate) fn last_poll() -> u64 {
 /// Starts to watch `fd`, whose events carry `data`.
 fn add(fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
     let instance = init()?;
-    // SeqCst, and before the descriptor can be ready: see `poll_wait::ensure`.
+    // SeqCst, and before the descriptor can become ready: see `poll_wait::ensure`.
     POLLER.registered.fetch_add(1, Ordering::SeqCst);
     let added = epoll::add(instance, fd, data);
     if added.is_err() {
@@ -158,7 +160,7 @@ fn add(fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
     added
 }
 
-/// Undoes [`add`]. Explicitly, because the kernel would do it only when the last duplicate of `fd` is closed.
+/// Undoes [`add`]. The kernel would do it by itself only when the last duplicate of `fd` is closed.
 fn remove(fd: BorrowedFd<'_>) {
     let _already_gone = epoll::remove(POLLER.epoll.load(Ordering::Acquire), fd);
     POLLER.registered.fetch_sub(1, Ordering::SeqCst);

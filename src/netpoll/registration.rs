@@ -1,4 +1,4 @@
-//! A descriptor that the poller knows. What parks is in `sched/park/io_wait.rs`.
+//! A descriptor that is registered with the netpoller. Waiting for it is in `sched/park/io_wait.rs`.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -12,8 +12,8 @@ use super::word::{Observed, PollWord};
 pub(crate) struct Registration(&'static PollDesc);
 
 impl Registration {
-    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). `enter` keeps the
-    /// caller inside the runtime as long as its result lives.
+    /// Registers `fd`. The error EPERM means that it is always ready (a regular file). The result of `enter`
+    /// keeps the caller inside the runtime while it lives.
     pub(crate) fn register<S>(fd: BorrowedFd<'_>, enter: impl Fn() -> S) -> io::Result<Registration> {
         let desc = desc::allocate(&enter)?;
         if let Err(error) = super::add(fd, desc.data()) {
@@ -40,7 +40,7 @@ impl Registration {
         self.0.word(direction)
     }
 
-    /// For reports: the address of what the poller knows.
+    /// For reports: the address of the descriptor's `PollDesc`.
     pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self.0) as usize
     }

@@ -1,16 +1,16 @@
-//! One direction of a descriptor: the word in which waiting and readiness meet.
+//! The word of one direction (read or write) of a descriptor, in which waiting and readiness meet.
 //!
 //! | state      | low bits | meaning                                                                 |
 //! |------------|----------|-------------------------------------------------------------------------|
-//! | NIL        | all 0    | nothing is known, nobody waits                                          |
+//! | NIL        | all 0    | nothing is known, and no one waits                                      |
 //! | WAITING(w) | 00 or 01 | `w` waits (the number of its Waiter)                                    |
-//! | READY(v)   | 10       | an edge came, in the poll of number `v`; bit 2: it told of more than data |
-//! | CLOSED     | 11       | for good, until `reset`                                                 |
+//! | READY(v)   | 10       | the poll number `v` returned an edge; bit 2: not only for data          |
+//! | CLOSED     | 11       | closed, until `reset`                                                   |
 //!
-//! How to use it: `observe`, try the I/O, and if that would block `begin_wait` with what was observed. It
-//! succeeds only if nothing has happened since, so no edge between the attempt and the wait is lost; and a
-//! READY that was observed before an attempt which would block is stale, so it needs no second attempt.
-//! README.md has the argument.
+//! How to use it: call `observe`, try the I/O, and if that would block call `begin_wait` with what was
+//! observed. `begin_wait` succeeds only if nothing has happened since, so no edge between the attempt and the
+//! wait is lost. A READY that was observed before an attempt which would block is stale, so it needs no
+//! second attempt. README.md has the argument.
 
 use crate::base::atomic::{AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ const CLOSED: usize = 0b11;
 
 pub(crate) struct PollWord(AtomicUsize);
 
-/// What a word said at some moment.
+/// The value of a word at some moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Observed(usize);
 
@@ -36,9 +36,9 @@ impl Observed {
         self.0
     }
 
-    /// Whether it tells of an edge that told of data and nothing else (no end, no error). If a read from a
-    /// stream that gives all it has (`Gate::read_stream`) after this observation gives less than was asked
-    /// for, there is nothing more until the word changes.
+    /// Whether it holds an edge for data only: no end of the stream, no error. If a read from a stream that
+    /// returns all it has (`Gate::read_stream`) after this observation returns less than the buffer holds,
+    /// there is no more data until the word changes.
     #[inline]
     pub(crate) fn is_plain_edge(self) -> bool {
         self.0 & (READY | SPECIAL | 1) == READY
@@ -64,8 +64,8 @@ impl PollWord {
         Observed(self.0.load(Ordering::Acquire))
     }
 
-    /// Publishes `waiter`, unless something happened since `observed`. Only one at a time may wait: callers
-    /// take turns. True: somebody will end this wait exactly once, unless [`cancel`](PollWord::cancel)
+    /// Publishes `waiter`, unless something happened since `observed`. Only one waiter at a time may wait:
+    /// callers take turns. True: the wait will be ended exactly once, unless [`cancel`](PollWord::cancel)
     /// succeeds.
     #[inline]
     #[must_use]
@@ -74,24 +74,25 @@ impl PollWord {
         if observed.is_closed() || observed.is_waiting() {
             return false;
         }
-        // AcqRel pairs with `kick`: who waits with a deadline looks at it again after this, and who changes
-        // it kicks after. Both are read-modify-writes of one word, so the second sees the first and what came
-        // before it.
+        // AcqRel pairs with `kick`. A waiter with a deadline reads the deadline again after this; a thread
+        // that changes the deadline calls `kick` afterwards. Both are read-modify-writes of one word, so the
+        // second sees the first and everything before it.
         self.0.compare_exchange(observed.0, waiter, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The deadline's, or the waiter's own: ends the wait of `waiter`. False: somebody else did, and its
-    /// `ready` has come or will come.
+    /// Ends the wait of `waiter`; called by its deadline or by itself. False: another thread has ended it,
+    /// and its `ready` has come or will come.
     #[must_use]
     pub(crate) fn cancel(&self, waiter: usize) -> bool {
         self.0.compare_exchange(waiter, NIL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// The poll of number `version` saw an edge, which told of more than data if `special`. Whoever waited is
-    /// returned and must be readied.
+    /// The poll number `version` returned an edge; `special`: not only for data. Returns the waiter, if there
+    /// is one, which the caller must ready.
     ///
-    /// Two polls may tell of their edges in the other order than the kernel told them. Of an edge that nobody
-    /// has seen yet, `special` stays: it may be the stream's end, which the kernel tells once.
+    /// Two polls may call this in another order than the kernel returned their edges. So if the word holds an
+    /// edge that no one has consumed, its `special` stays: it may be the end of the stream, which the kernel
+    /// reports once.
     #[must_use]
     pub(crate) fn notify(&self, version: usize, special: bool) -> Option<usize> {
         self.change(|now| {
@@ -100,7 +101,7 @@ impl PollWord {
         })
     }
 
-    /// Ends all waiting for good. Whoever waited is returned and must be readied.
+    /// Ends all waiting for good. Returns the waiter, if there is one, which the caller must ready.
     #[must_use]
     pub(crate) fn close(&self) -> Option<usize> {
         self.change(|_| CLOSED)
@@ -117,16 +118,17 @@ impl PollWord {
         None
     }
 
-    /// Ends a wait without an edge, so that the waiter looks at its deadline again.
+    /// Ends a wait without an edge, so that the waiter reads its deadline again. Returns the waiter, which
+    /// the caller must ready.
     #[must_use]
     pub(crate) fn kick(&self) -> Option<usize> {
-        // Writes nothing new, but releases what the caller did before to the next `begin_wait`, which
-        // acquires it.
+        // This does not change the word, but its release pairs with the acquire of the next `begin_wait`,
+        // which then sees what the caller did before.
         let now = self.0.fetch_add(0, Ordering::AcqRel);
         (Observed(now).is_waiting() && self.cancel(now)).then_some(now)
     }
 
-    /// For the next use of the descriptor. Nobody waits.
+    /// Prepares the word for its next descriptor. No one waits.
     pub(crate) fn reset(&self) {
         debug_assert!(!Observed(self.0.load(Ordering::Relaxed)).is_waiting());
         self.0.store(NIL, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! Starting the one runtime of the process, on first use.
 //!
-//! This is the only place of the core that knows what lies above it, and only by one name: `wiring` hands it
+//! This is the only file of the core that refers to a layer above it, and only to `wiring.rs`, which returns
 //! the table of hooks.
 
 use std::sync::Once;
@@ -17,7 +17,7 @@ use crate::sys::topology::Topology;
 use crate::sys::{cpus, env, mem, membarrier, process, stderr, thread};
 use crate::{netpoll, stack, tls, wiring};
 
-/// Bytes of the stacks of the two threads that run no goroutines.
+/// Stack size (bytes) of the two threads that run no goroutines, sysmon and the housekeeper.
 const SERVICE_STACK: usize = 128 << 10;
 
 /// Starts the runtime unless it runs.
@@ -29,8 +29,7 @@ pub(crate) fn ensure() {
     }
 }
 
-/// What the program wants of the scheduler; where it says nothing, the environment does, or the defaults
-/// hold.
+/// The program's settings. For a setting that is `None`, the environment's value holds, or the default.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     pub(crate) max_procs: Option<usize>,
@@ -103,7 +102,7 @@ fn boot(choices: &Choices) {
     start_service_threads(settings.eager_sysmon);
 }
 
-/// How many Ps there are in the beginning.
+/// The initial number of Ps.
 fn first_procs(choices: &Choices, settings: &Settings) -> usize {
     let chosen = choices.max_procs.or(settings.max_procs);
     if chosen.is_some() || !settings.debug.updatemaxprocs {

@@ -1,9 +1,9 @@
-//! GOMAXPROCS: how many Ps there are, and changing that at run time.
+//! GOMAXPROCS: the number of Ps, and changing it at run time.
 //!
-//! Growing makes new Ps idle and wakes an M. Shrinking stops only the Ps that have to go: each is marked
-//! retired, its goroutine asked to let go, and its owner gives it up at the next scheduling point after
-//! moving its queue to the global one. The caller waits until all of them are gone, so that afterwards at
-//! most the new number of goroutines run at once. No other P stops.
+//! Growing adds idle Ps and wakes an M. Shrinking stops only the Ps that have to go: each is marked retired
+//! and its goroutine is asked to stop, and at the next scheduling point its owner moves its queue to the
+//! global queue and gives it up. The caller waits until all of them are given up, so that afterwards at most
+//! the new number of goroutines run at once. No other P stops.
 
 use super::machine::SCHED;
 use super::park::park_ready::{park, yield_now};
@@ -28,8 +28,8 @@ pub(crate) fn set(wanted: usize) -> usize {
     before
 }
 
-/// As [`set`], by the housekeeper, which must not wait: goroutines may need a new M before they let go of
-/// their Ps. If another thread is changing the number, nothing is done.
+/// As [`set`], for the housekeeper, which must not wait: goroutines may need a new M before they give up
+/// their Ps. Does nothing if another thread is changing the number.
 fn set_soon(wanted: usize) {
     let changing = &SCHED.platform.gomaxprocs.changing;
     if !changing.swap(true, Ordering::Acquire) && !change(SCHED.procs(), wanted, None) {
@@ -37,8 +37,8 @@ fn set_soon(wanted: usize) {
     }
 }
 
-/// True: Ps have to go. When the last one has gone, `waiter` is readied, or, if there is none, the change is
-/// over.
+/// True: Ps have to be given up. After the last one was, `waiter` is readied; without a waiter, the change is
+/// then over.
 fn change(before: usize, wanted: usize, waiter: Option<Waiter>) -> bool {
     let wanted = wanted.clamp(1, MAX_PROCS);
     if wanted < before {
@@ -73,7 +73,7 @@ fn grow(before: usize, wanted: usize) {
 
 fn shrink(before: usize, wanted: usize, waiter: Option<Waiter>) {
     let gomaxprocs = &SCHED.platform.gomaxprocs;
-    // Before the number: sysmon must not think that all Ps are idle.
+    // Stored before the number, or sysmon could believe that all Ps are idle.
     gomaxprocs.still_leaving.store(before - wanted, Ordering::SeqCst);
     SCHED.procs.store(wanted as u32, Ordering::SeqCst);
     {
@@ -95,7 +95,7 @@ fn shrink(before: usize, wanted: usize, waiter: Option<Waiter>) {
     }
 }
 
-/// The number is the program's choice from now on: it does not follow the CPU quota.
+/// From now on the number is the program's choice and does not follow the CPU quota.
 pub(crate) fn choose() {
     SCHED.platform.gomaxprocs.chosen.store(true, Ordering::Relaxed);
 }
@@ -108,7 +108,7 @@ impl QuotaFollower {
         QuotaFollower(None)
     }
 
-    /// Looks at the limits and adopts them if they changed.
+    /// Reads the limits and changes GOMAXPROCS if they changed.
     pub(crate) fn look(&mut self) {
         if SCHED.platform.gomaxprocs.chosen.load(Ordering::Relaxed) {
             return;

@@ -1,6 +1,6 @@
-//! How the core reaches what looks down at it. Reports (`diag`) and bubbles (`testing`) lie above everything,
-//! so the core never names them: it calls functions of this table, which `wiring.rs` fills and `boot.rs`
-//! registers.
+//! Hooks: how the core calls the layers above it. Reports (`diag/`) and bubbles (`testing/`) lie above the
+//! core, so the core never imports them: it calls functions of this table, which `wiring.rs` fills and
+//! `boot.rs` registers.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -13,28 +13,30 @@ use crate::timer::Timers;
 
 /// The table. All functions may be called at any time after boot.
 pub(crate) struct Hooks {
-    /// At boot, with what the environment says: installs the signal handlers of reports.
+    /// Called at boot with the settings of the environment: installs the signal handlers of reports.
     pub(crate) boot: fn(&Settings),
-    /// First thing in the handler of our signal, on any thread, with what the kernel passed to it: stops here
-    /// if all threads are to stop.
+    /// Called first in the handler of our signal, on any thread, with the context that the kernel passed to
+    /// it: stops the thread here if the leak search is stopping all threads.
     pub(crate) signal_on_any_thread: fn(*mut c_void),
-    /// In the handler of our signal, on the thread of an M: answers a report that asks where its goroutine
-    /// is.
+    /// Called in the handler of our signal on the thread of an M: answers a report that asks where its
+    /// goroutine is.
     pub(crate) signal_on_m: fn(&'static M, *mut c_void),
-    /// Every P is idle, or a foreign thread is about to wait while all are: it may be a deadlock.
+    /// Called when every P is idle, or when a foreign thread is about to wait while all are: it may be a
+    /// deadlock.
     pub(crate) all_idle: fn(),
-    /// The housekeeper is awake: serves what was asked for. Returns when it wants to be called again.
+    /// Called by the housekeeper when it is awake: serves requests. Returns the time at which it wants to be
+    /// called again.
     pub(crate) housekeep: fn() -> Option<Instant>,
     pub(crate) bubble: BubbleHooks,
 }
 
 /// What happens to goroutines of a bubble (`G::bubble` is its number, not 0).
 pub(crate) struct BubbleHooks {
-    /// A new goroutine. In a section with this P, or on a foreign thread.
+    /// A goroutine was spawned. The caller is in a section with this P, or on a foreign thread.
     pub(crate) started: fn(&'static G, Option<&'static P>),
-    /// The wait of a goroutine has ended. Inside the runtime, with a P of the caller's or without.
+    /// The wait of a goroutine has ended. The caller is inside the runtime, and owns the P, if there is one.
     pub(crate) ready: fn(&'static G, Option<&'static P>),
-    /// The goroutine that had the turn has parked; whether it waits for I/O.
+    /// The goroutine that had the turn has parked. The flag says whether it waits for I/O.
     pub(crate) parked: fn(u8, bool, &'static P),
     /// The goroutine that has the turn lets others run.
     pub(crate) yielded: fn(&'static G, &'static P),
@@ -48,11 +50,11 @@ pub(crate) struct BubbleHooks {
     pub(crate) instant: fn(u8) -> Instant,
     /// A number from its seed.
     pub(crate) random: fn(u8) -> u64,
-    /// Gives no goroutine the next turn until `unpin`. False: no goroutine is in that bubble. Outside of the
-    /// runtime.
+    /// Gives no goroutine the next turn until `unpin`. False: no goroutine is in that bubble. Called outside
+    /// of the runtime.
     pub(crate) pin: fn(u8) -> bool,
-    /// As `pin`, where the caller knows that the bubble has goroutines; inside the runtime.
+    /// As `pin`, where the caller knows that the bubble has goroutines. Called inside the runtime.
     pub(crate) pin_inside: fn(u8),
-    /// Ends one `pin` or `pin_inside`. Outside of the runtime.
+    /// Ends one `pin` or `pin_inside`. Called outside of the runtime.
     pub(crate) unpin: fn(u8),
 }

@@ -1,4 +1,5 @@
-//! When an M may sleep and when one must be woken: two counts, and the order in which they are touched.
+//! The idle protocol: when an M may sleep and when one must be woken. It consists of two counts, and of the
+//! order in which threads change and read them.
 //!
 //! | count      | what it counts                                                                          |
 //! |------------|-----------------------------------------------------------------------------------------|
@@ -6,9 +7,9 @@
 //! | `spinning` | tokens. An M that looks for work in other Ps' queues holds one; so do an M that was     |
 //! |            | handed a P to do so, a thread start under way, and a waker about to hand out a P        |
 //!
-//! The promise Q: when no thread is inside one of these functions, no queue holds a goroutine while a P is
-//! idle and nobody holds a token, except what a brisk P keeps (`queue/deferred_wake.rs`). Four rules keep it
-//! (README.md has the argument, `gort-loom` checks it):
+//! The promise Q: when no thread is inside one of these functions, then no queue holds a goroutine, or no P
+//! is idle, or some thread holds a token. (What a brisk P keeps does not count: `queue/deferred_wake.rs`.)
+//! Four rules keep it (README.md has the argument, `gort-loom` checks it):
 //!
 //! - S1. A thread that made work puts it into a queue first and then asks `should_wake`.
 //! - S2. A thread that makes a P idle, or gives a token up without having found work, looks at all queues
@@ -25,24 +26,27 @@ pub(crate) struct IdleProtocol {
 }
 
 impl IdleProtocol {
-    /// With both counts at 0. The caller makes them, because loom's atomics cannot be made in a constant.
+    /// Starts with both counts at 0. The caller passes them in, because loom's atomics cannot be made in a
+    /// const fn.
     pub(crate) const fn new(idle: AtomicU32, spinning: AtomicU32) -> IdleProtocol {
         IdleProtocol { idle: CachePadded::new(idle), spinning: CachePadded::new(spinning) }
     }
 
-    /// A P entered the idle list; under the scheduler lock. S2: look at the queues after releasing it.
+    /// A P entered the idle list. The caller holds the scheduler lock, and looks at the queues after
+    /// releasing it (S2).
     pub(crate) fn transition_p_to_idle(&self) {
-        // SeqCst: pairs with the load in `should_wake`; before the caller's look at the queues.
+        // SeqCst: pairs with the load in `should_wake`, and comes before the caller's look at the queues.
         self.idle.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A P left the idle list; under the scheduler lock.
+    /// A P left the idle list. The caller holds the scheduler lock.
     pub(crate) fn transition_p_to_busy(&self) {
         self.idle.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Asked by a thread that has just put work into a queue with a SeqCst operation (S1). True: no M is on
-    /// the way to find it, so [`claim_token`](IdleProtocol::claim_token) a token and wake an M.
+    /// Called by a thread that has just put work into a queue with a SeqCst operation (S1). True: no M is on
+    /// the way to find the work, so the caller should take a token
+    /// ([`claim_token`](IdleProtocol::claim_token)) and wake an M.
     #[inline]
     #[must_use]
     pub(crate) fn should_wake(&self) -> bool {
@@ -52,32 +56,32 @@ impl IdleProtocol {
         self.idle.load(Ordering::SeqCst) != 0 && self.spinning.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether a P seems to be idle: a cheap question before a dear one.
+    /// Whether a P seems to be idle: a cheap check before an expensive one.
     #[inline]
     pub(crate) fn some_p_idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed) != 0
     }
 
-    /// How many Ps are idle. SeqCst: sysmon says that it sleeps before it asks, and a thread that takes an
-    /// idle P asks afterwards whether sysmon sleeps.
+    /// How many Ps are idle. SeqCst: sysmon announces that it sleeps before it reads this, and a thread that
+    /// takes an idle P checks afterwards whether sysmon sleeps.
     pub(crate) fn idle(&self) -> u32 {
         self.idle.load(Ordering::SeqCst)
     }
 
-    /// How many tokens are out, at some moment.
+    /// How many tokens exist; may be out of date at once.
     pub(crate) fn spinning(&self) -> u32 {
         self.spinning.load(Ordering::Relaxed)
     }
 
-    /// Takes a token if nobody has one.
+    /// Takes a token if no thread has one.
     #[must_use = "a token has to be handed on or given up"]
     pub(crate) fn claim_token(&self) -> bool {
-        // SeqCst, also on failure: then the load comes before the `release_token` of the holder, which looks
-        // afterwards.
+        // SeqCst, also on failure: then the load comes before the holder's `release_token`, after which the
+        // holder looks at the queues.
         self.spinning.compare_exchange(0, 1, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Takes a token before stealing, unless as many Ms spin as half the number of busy Ps.
+    /// Takes a token before stealing, unless half as many Ms spin as Ps are busy.
     #[must_use = "a token has to be handed on or given up"]
     pub(crate) fn transition_m_to_spinning(&self, procs: u32) -> bool {
         // A guess is enough: an M that is refused gives its P up and looks at the queues once more.
@@ -94,8 +98,8 @@ impl IdleProtocol {
         self.spinning.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A spinner found work, which is in its hands or in its queue, and gives its token up. True: as
-    /// `should_wake` (S3).
+    /// A spinner found work, which it holds or has queued on its P, and gives its token up. True: it must
+    /// wake the next M, as with `should_wake` (S3).
     #[must_use]
     pub(crate) fn transition_spinner_to_working(&self) -> bool {
         self.release_token();
@@ -104,12 +108,12 @@ impl IdleProtocol {
 
     /// Gives a token up. The caller calls `should_wake` afterwards, or looks at the queues (S2).
     pub(crate) fn release_token(&self) {
-        // SeqCst: pairs with the loads of `spinning` in `should_wake` and `claim_token`; before what the
-        // caller does next.
+        // SeqCst: pairs with the loads of `spinning` in `should_wake` and `claim_token`, and comes before the
+        // caller's next loads.
         self.spinning.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether work waits that an idle P could run. Asked after a P became idle or a token was given up.
+    /// Whether work waits that an idle P could run. Called after a P became idle or a token was given up.
     #[must_use]
     pub(crate) fn work_waits(&self, work_anywhere: impl FnOnce() -> bool) -> bool {
         fence_after_seq_cst();
@@ -128,7 +132,7 @@ impl IdleProtocol {
             if let Some(p) = take_idle_p() {
                 return Some(p);
             }
-            // Threads that made work since we have the token relied on us.
+            // Threads that made work while we held the token relied on us, so look again.
             self.release_token();
             if !self.work_waits(&work_anywhere) || !self.claim_token() {
                 return None;
@@ -137,7 +141,7 @@ impl IdleProtocol {
     }
 
     /// The last step of an M that put its P into the idle list: gives up its token, if it has one, and looks
-    /// at all queues. With some: there is work; the M has this P and a token.
+    /// at all queues. `Some`: there is work, and the M now has this P and a token.
     #[must_use]
     pub(crate) fn recheck_after_idle<P>(
         &self,

@@ -1,6 +1,6 @@
-//! The state of the real machine around the scheduler: its threads, and what they tell each other. The
-//! functions that use it are in the folders; `run/machine_platform.rs` makes it the
-//! [`Platform`](super::platform::Platform) of [`SCHED`].
+//! `Machine`: the state of the real process around the scheduler: its threads, and the flags by which they
+//! signal each other. The functions that use each part are in the files named there.
+//! `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -33,16 +33,16 @@ pub(crate) struct Machine {
     pub(crate) topology: OnceLock<Option<Topology>>,
     /// Ids for the next goroutines.
     pub(crate) next_id: AtomicU64,
-    /// Goroutines that were made by foreign threads.
+    /// How many goroutines foreign threads have spawned.
     pub(crate) created_outside: AtomicU64,
-    /// A clock that is about a second behind at most while goroutines run (ns): when the last trimming pass
-    /// was. A goroutine notes it when it parks.
+    /// A coarse clock (ns), at most about a second behind while goroutines run: the time of the housekeeper's
+    /// last pass (`monitor/shrink.rs`). A goroutine stores it when it parks.
     pub(crate) coarse_clock: AtomicU64,
     /// Small blocks that no P keeps (`run/small_blocks.rs`).
     pub(crate) small_blocks: Lock<FreeList>,
 }
 
-/// How far the start of the runtime has come (`boot.rs`).
+/// What the start of the runtime found out (`boot.rs`).
 pub(crate) struct Boot {
     pub(crate) started: AtomicBool,
     /// The runtime ran in the process from which this one was forked, and its threads are not here.
@@ -52,7 +52,7 @@ pub(crate) struct Boot {
     pub(crate) hooks: OnceLock<&'static Hooks>,
 }
 
-/// The M that waits for time and I/O (`idle/poll_wait.rs`).
+/// The M that waits for timers and I/O (`idle/poll_wait.rs`).
 pub(crate) struct Poll {
     /// An M blocks in the poller, or is about to.
     pub(crate) busy: AtomicBool,
@@ -62,17 +62,17 @@ pub(crate) struct Poll {
     pub(crate) slack: AtomicU64,
 }
 
-/// What others tell sysmon (`idle/wake_sysmon.rs`).
+/// How other threads wake sysmon (`idle/wake_sysmon.rs`).
 pub(crate) struct Sysmon {
     pub(crate) asleep: AtomicBool,
-    /// In a pause that is longer than it would be if goroutines waited.
+    /// sysmon is in a pause that is longer than it would be if goroutines waited for a P.
     pub(crate) in_long_pause: AtomicBool,
     pub(crate) wake: Note,
     /// The kernel's id of its thread.
     pub(crate) tid: AtomicU32,
 }
 
-/// What others ask the housekeeper for (`monitor/housekeeper.rs`).
+/// Requests to the housekeeper (`monitor/housekeeper.rs`).
 pub(crate) struct Housekeeper {
     pub(crate) wake: Note,
     pub(crate) start_spinning_m: AtomicBool,
@@ -93,7 +93,7 @@ pub(crate) struct Preempt {
     pub(crate) stopped: AtomicU32,
     /// The handler that our signal had before.
     pub(crate) previous: Previous,
-    /// The thread that last passed a signal on.
+    /// The thread that last passed a signal on to the previous handler.
     pub(crate) passing: AtomicU32,
 }
 
@@ -102,16 +102,17 @@ pub(crate) struct GoMaxProcs {
     /// One change at a time.
     pub(crate) changing: AtomicBool,
     pub(crate) leaving: Lock<Leaving>,
-    /// `Leaving::count`, for sysmon: it looks after goroutines that do not let go of a retired P.
+    /// A copy of `Leaving::count` that is read without the lock: sysmon does not sleep until it is 0, and
+    /// preempts goroutines that do not give up a retired P.
     pub(crate) still_leaving: AtomicUsize,
-    /// The program or its environment has chosen the number: it does not follow the CPU quota.
+    /// The program or its environment has chosen the number, so it does not follow the CPU quota.
     pub(crate) chosen: AtomicBool,
 }
 
 /// Retired Ps that still have an owner.
 pub(crate) struct Leaving {
     pub(crate) count: usize,
-    /// Whom the last one wakes.
+    /// The Waiter that is readied when the last of them has no owner.
     pub(crate) waiter: Option<Waiter>,
 }
 

@@ -1,21 +1,22 @@
-//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md tells the path of a goroutine and
-//! argues why none is forgotten.
+//! The scheduler: goroutines (G), OS threads (M), processors (P). README.md follows a goroutine through the
+//! files and argues why no wake-up is lost.
 //!
 //! | folder | what |
 //! | --- | --- |
-//! | `types/` | G, M, P, and whoever waits |
-//! | `word/` | words in which two sides meet without a lock |
+//! | `types/` | G, M, P, Waiter |
+//! | `word/` | atomic words in which two sides meet without a lock |
 //! | `queue/` | the queues of runnable goroutines |
 //! | `idle/` | making goroutines runnable, waking and stopping Ms, waiting for timers and I/O |
 //! | `run/` | choosing the next goroutine, switching, starting and ending one |
 //! | `park/` | waiting: everything above blocks through it |
-//! | `block/` | goroutines that keep their thread |
+//! | `block/` | goroutines that occupy their thread: blocking calls, lock_os_thread |
 //! | `monitor/` | sysmon, the housekeeper, preemption by signal |
 //!
 //! Imports go from the lower lines of this table to the upper ones, never back (`word` and `queue` know
-//! nothing of `types`). `schedt.rs` has the one `Sched`, `machine.rs` the state of its threads, `platform.rs`
-//! what decisions need of the world, `idle_protocol.rs` the counts of who sleeps, `hooks.rs` how reports are
-//! reached, `boot.rs` the start, `gomaxprocs.rs` the number of Ps.
+//! nothing of `types`). `schedt.rs` has `Sched`, the shared state; `machine.rs` the state of the process's
+//! threads; `platform.rs` what the scheduler needs from its environment; `idle_protocol.rs` the counts of
+//! idle Ps and spinning Ms; `hooks.rs` the calls to the layers above; `boot.rs` the start; `gomaxprocs.rs`
+//! the number of Ps.
 
 pub(crate) mod block;
 pub(crate) mod boot;

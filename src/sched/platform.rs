@@ -1,8 +1,8 @@
-//! What the scheduler's decisions need of the world around them.
+//! `Platform`: what the scheduler needs from its environment.
 //!
-//! The decisions (what to run next, which M to wake, which P to steal from) are methods of `Sched<X>`. `X`
-//! supplies the clock, the threads and the pollers: the real ones in the process (`run/machine.rs`), those of
-//! a loom model, or virtual ones of a simulator.
+//! The scheduler's decisions (what to run next, which M to wake, which P to steal from) are methods of
+//! `Sched<X>`. `X` supplies the clock, the threads and the poller: the real ones in a process
+//! (`run/machine_platform.rs`), those of a loom model, or virtual ones of a simulator.
 
 use super::schedt::Sched;
 use super::types::g::G;
@@ -28,24 +28,23 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Asks for an M that waits until it is needed.
     fn start_spare_m(&self);
 
-    /// A goroutine has to wait because all Ps are busy: perhaps one of them is blocked.
+    /// A goroutine has to wait because all Ps are busy; one of them may be blocked.
     fn all_ps_busy(&self);
 
     /// A P is no longer idle.
     fn p_became_busy(&self);
 
-    /// Asks for the memory of a goroutine that this M likely runs next, and of the one after it.
+    /// Prefetches memory of a goroutine that this M likely runs next, and of the one after it.
     fn prefetch(&self, m: &'static M, next: *const G, after: *const G);
 
-    /// Whether a thief that runs on `thief` and is in its `round`th round looks at a P whose M ran on CPU
-    /// `victim`.
+    /// Whether a thief on CPU `thief`, in round `round`, looks at a P whose M ran on CPU `victim`.
     fn is_near(&self, thief: usize, victim: usize, round: usize) -> bool;
 
-    /// Whether `is_near` is not always true, so that CPUs are worth asking for.
+    /// Whether `is_near` may be false, so that the thief has to find out its CPU.
     fn is_uneven(&self) -> bool;
 
-    /// Blocks the thread until another one hands the M a P. False: there are enough idle Ms, and the thread
-    /// shall end.
+    /// Blocks the thread until another one hands the M a P. False: there are too many idle Ms, and the thread
+    /// must end.
     fn stop_m(sched: &Sched<Self>, m: &'static M) -> bool;
 
     /// Fires the due timers of `of` and makes their goroutines runnable on `own`.
@@ -57,11 +56,11 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Polls for I/O if that is due before stealing. True: there are goroutines in the queue of `p`.
     fn poll_if_due(sched: &Sched<Self>, p: &'static P) -> bool;
 
-    /// For an M without a P: waits for the next timer or for I/O, unless another M does. It may come back
-    /// with a P.
+    /// For an M without a P: waits for the next timer or for I/O, unless another M does. Afterwards the M may
+    /// have a P.
     fn poll_wait(sched: &Sched<Self>, m: &'static M);
 
-    /// A P became idle although its M did not pass by `poll_wait`: makes sure that an M polls.
+    /// Called when a P became idle without its M calling `poll_wait`: makes sure that an M polls.
     fn ensure_poller(sched: &Sched<Self>);
 
     /// A retired P has no owner any more. Its queue is empty.

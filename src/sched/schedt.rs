@@ -44,7 +44,7 @@ pub(crate) struct Sched<X> {
 pub(crate) const IDLE_WORDS: usize = MAX_PROCS.div_ceil(64);
 
 /// Builds a `Sched` around a platform. It is a macro because a static needs a constant expression, and loom's
-/// atomics /// have no const constructor.
+/// atomics have no const constructor.
 macro_rules! new_sched {
     ($platform:expr) => {{
         use $crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS};
@@ -144,7 +144,7 @@ impl<X: Platform> Sched<X> {
     }
 
     /// Whether some queue holds a goroutine, not counting what a brisk P keeps (`queue/deferred_wake.rs`).
-    /// All loads are /// SeqCst; see README.md.
+    /// All loads are SeqCst; see README.md.
     pub(crate) fn work_anywhere(&self) -> bool {
         self.global_len() != 0
             || self.preempted_len() != 0
@@ -218,8 +218,8 @@ impl<X: Platform> Locked<'_, X> {
     }
 
     /// Takes up to `count` at once: returns the first and gives the others to `each`, which puts them into a
-    /// run queue. The /// length is published last, so that a thread that reads length 0 without the lock
-    /// finds them in that run queue.
+    /// run queue. The length is published last, so that a thread that reads length 0 without the lock finds
+    /// them in that run queue.
     pub(crate) fn pop_global_share(&mut self, count: usize, each: impl Fn(&'static G)) -> Option<&'static G> {
         self.change_global(|queue, clock| queue.pop_share(count, clock, each))
     }
@@ -312,7 +312,7 @@ impl<X: Platform> Locked<'_, X> {
     }
 
     /// Takes an idle M that was last on the caller's CPU, if one is among the first four of the list, else
-    /// the first. Why: /// see [`PreemptedQueue::prefer_near`].
+    /// the first. Why: see [`PreemptedQueue::prefer_near`].
     pub(crate) fn take_near_idle_m(&self) -> Option<&'static M> {
         let cpu = self.sched.platform.cpu();
         self.unlink_idle_m(4, |m| m.cpu.get() == cpu).or_else(|| self.take_idle_m())

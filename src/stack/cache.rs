@@ -1,5 +1,5 @@
-//! Slots of ended goroutines. Each P keeps some of the two usual sizes for itself ([`Local`]); the rest is
-//! shared.
+//! Caches for the slots of ended goroutines. Each P keeps some slots of the two usual sizes for itself
+//! ([`Local`]); the rest is shared.
 //!
 //! All functions are called inside the runtime: on g0, in a section, or on a thread that runs no goroutines.
 
@@ -9,20 +9,21 @@ use crate::base::deque::PtrDeque;
 use crate::base::lock::Lock;
 use crate::base::prefetch;
 
-/// A P keeps at most this many slots of a size; beyond, half of them go to the shared list.
+/// A P keeps at most this many slots of a size; beyond that, half of them go to the shared list.
 const PER_P: usize = 64;
 
-/// Slots are unavailable while they are trimmed: this many are taken at a time.
+/// How many slots are trimmed at a time. They are unavailable meanwhile.
 const TRIM_BATCH: usize = 64;
 
 static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
 
 /// The slots of one size that no P keeps for itself.
 struct Shared {
-    /// Not trimmed since their goroutine ended; the most recently used are at the back, and taken first.
+    /// Slots that were not trimmed since their goroutine ended. The most recently used are at the back, and
+    /// taken first.
     fresh: PtrDeque<Slot>,
     trimmed: PtrDeque<Slot>,
-    /// How many of the fresh ones, those at the front, were not needed since the last trimming.
+    /// How many of the fresh ones, counted from the front, were not needed since the last trimming.
     unused: usize,
 }
 
@@ -46,7 +47,7 @@ impl Local {
         Local([const { PtrDeque::new() }; 2])
     }
 
-    /// A slot of an ended goroutine, of the P's own or of the shared ones.
+    /// Takes a slot of an ended goroutine from the P's own or the shared ones.
     #[inline]
     pub(crate) fn take(&mut self, class: SizeClass) -> Option<&'static Slot> {
         let Some(usual) = class.usual_index() else { return take_shared(class) };
@@ -56,7 +57,7 @@ impl Local {
             Some(slot) => slot,
         };
         if let Some(next) = own.back() {
-            // The next goroutine of this P fills these lines of it first.
+            // The next spawn on this P writes these cache lines first.
             for offset in [0, 64, -64] {
                 prefetch::line(next.header().wrapping_add_signed(offset));
             }
@@ -76,7 +77,7 @@ impl Local {
         }
     }
 
-    /// Gives all slots of a retired P to the others.
+    /// Moves all slots of a retired P to the shared lists.
     pub(crate) fn flush(&mut self) {
         for class in [true, false].map(SizeClass::usual) {
             if let Some(usual) = class.usual_index() {
@@ -106,7 +107,7 @@ fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
     }
 }
 
-/// A slot of an ended goroutine, of the shared ones.
+/// Takes a slot of an ended goroutine from the shared ones.
 pub(crate) fn take_shared(class: SizeClass) -> Option<&'static Slot> {
     SHARED[class.index()].lock_inside().take()
 }
@@ -116,14 +117,14 @@ pub(crate) fn put_shared(slot: &'static Slot) {
     SHARED[slot.class().index()].lock_inside().fresh.push_back(slot);
 }
 
-/// Whether [`Local::put`] gives that slot to the P's own list, and not to the shared one.
+/// Whether [`Local::put`] puts that slot into the P's own list, and not into the shared one.
 #[inline]
 pub(crate) fn is_kept_by_p(slot: &Slot) -> bool {
     slot.class().usual_index().is_some()
 }
 
-/// Trims the slots of ended goroutines that nobody needed since the last call: they keep only their top page.
-/// Calls `between` again and again meanwhile.
+/// Trims the slots of ended goroutines that were not needed since the last call: they keep only their top
+/// page. Calls `between` again and again meanwhile.
 pub(crate) fn trim_unused(mut between: impl FnMut()) {
     for shared in &SHARED {
         loop {
@@ -149,7 +150,7 @@ pub(crate) fn trim_unused(mut between: impl FnMut()) {
             drop(locked);
             between();
         }
-        // From here on it is counted anew which of the others are not needed.
+        // All that are left count as unused until they are taken.
         let mut locked = shared.lock_inside();
         locked.unused = locked.fresh.len();
     }

@@ -1,4 +1,4 @@
-//! Where goroutines live: slots of address space, committed page by page.
+//! Goroutine stacks: slots of address space, committed page by page.
 //!
 //! ```text
 //! slot end    +--------------------------+
@@ -6,7 +6,7 @@
 //!  block ---> +--------------------------+  |
 //!             | static TLS of modules    |  /
 //!             +--------------------------+
-//!             | header, HEADER bytes     |  the scheduler's G (sched/types/g.rs); its last words are the `Slot`
+//!                         | header, HEADER bytes     |  the scheduler's G (sched/types/g.rs), which ends in the `Slot`
 //!  header --> +--------------------------+  = base of the stack
 //!             | stack, grows downwards   |
 //!             |            ...           |  committed page by page
@@ -14,11 +14,11 @@
 //!             | guard page               |  a stack overflow faults here
 //! slot start  +--------------------------+
 //! ```
-//! TLS block, header and the first frames share the top page: one page for a parked goroutine.
+//! The TLS block, the header and the first frames share the top page, so a parked goroutine needs one page.
 //!
-//! - [`slot`] is what the stack layer knows of a slot.
+//! - [`slot`] has the addresses of a slot.
 //! - [`slab`] cuts slots out of large reservations and puts guards under them.
-//! - [`cache`] keeps the slots of ended goroutines: a list for each P, and lists that all share.
+//! - [`cache`] keeps the slots of ended goroutines: lists for each P, and shared lists.
 //! - [`size`] turns a wanted stack size into a slot size.
 
 pub(crate) mod cache;

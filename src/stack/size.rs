@@ -1,4 +1,4 @@
-//! Slot sizes: powers of two.
+//! Slot sizes, which are powers of two: the class for a wanted stack size, and the usual ones.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,18 +8,18 @@ use crate::sys::mem::PAGE;
 use crate::sys::thread;
 use crate::tls;
 
-/// The smallest stack that one can ask for, in bytes; smaller wishes get this.
+/// The smallest stack (bytes); a smaller request gets this size.
 pub(crate) const MIN_STACK: usize = 16 << 10;
-/// The largest, in bytes.
+/// The largest stack that can be requested (bytes).
 pub(crate) const MAX_STACK: usize = 64 << 20;
-/// The logarithms of the slot sizes for goroutines that ask for none: with private thread-locals, and
-/// without.
+/// The binary logarithms of the slot sizes for goroutines without a requested stack size: with private TLS,
+/// and with shared TLS.
 static USUAL: [AtomicU32; 2] = [AtomicU32::new(18), AtomicU32::new(16)];
-/// If the program's thread-locals leave fewer bytes than this of a usual slot for the stack, the slot is
-/// larger.
+/// If the program's thread-locals leave fewer than this many bytes of a usual slot for the stack, the usual
+/// slot is made larger.
 const USUAL_STACK: [usize; 2] = [192 << 10, 48 << 10];
 
-/// At start-up, when it is known how large the program's thread-locals are.
+/// Called at start-up, when the size of the program's thread-locals is known.
 pub(crate) fn init() {
     for (usual, stack) in USUAL.iter().zip(USUAL_STACK) {
         if let Ok(needed) = SizeClass::for_stack(stack) {
@@ -37,8 +37,8 @@ pub(crate) const CLASSES: usize = 28;
 pub(crate) struct SizeClass(u32);
 
 impl SizeClass {
-    /// For a goroutine that asks for no size, after [`init`]. Shared-TLS goroutines get smaller slots: less
-    /// address space needs less memory for page tables.
+    /// The class for a goroutine without a requested stack size, after [`init`]. Shared-TLS goroutines get
+    /// smaller slots: less address space needs less memory for page tables.
     #[inline]
     pub(crate) fn usual(private_tls: bool) -> SizeClass {
         SizeClass(USUAL[usize::from(!private_tls)].load(Ordering::Relaxed))
@@ -70,7 +70,7 @@ impl SizeClass {
         1 << self.0
     }
 
-    /// Which of the two usual sizes this is, if it is one: a P keeps slots of these.
+    /// Which of the two usual sizes this is, if it is one. A P keeps slots of these two.
     pub(super) fn usual_index(self) -> Option<usize> {
         USUAL.iter().position(|usual| usual.load(Ordering::Relaxed) == self.0)
     }
@@ -79,9 +79,9 @@ impl SizeClass {
         self.0 as usize
     }
 
-    /// The distance from one slot to the next: the slot and its guard page. It is no power of two, on
-    /// purpose: with 256 KiB the top pages of all goroutines would share one or two sets of the CPU's TLB,
-    /// and a thousand goroutines would miss it at every switch.
+    /// The distance from one slot to the next: the slot and its guard page. It is not a power of two, on
+    /// purpose: at a distance of 256 KiB the top pages of all goroutines would share one or two sets of the
+    /// CPU's TLB, and with a thousand goroutines every switch would miss it.
     pub(super) fn stride(self) -> usize {
         PAGE + self.slot_size()
     }

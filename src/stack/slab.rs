@@ -1,12 +1,13 @@
-//! New slots. A slab is one reservation of address space for many slots of one size; it is never unmapped, so
-//! a header stays readable forever. All slabs are in a list that only grows: reports walk it without a lock.
+//! Making new slots. A slab is one reservation of address space for many slots of one size. It is never
+//! unmapped, so a header stays readable forever. All slabs are in a list that only grows, which reports walk
+//! without a lock.
 //!
-//! No thread waits for another here: a goroutine that loses its P in the middle of this would be waited for
-//! by all that are run instead.
+//! No thread waits for another here, so there is no lock: a goroutine that lost its P while it held one would
+//! block all goroutines that run instead.
 //!
-//! The stacks are not made known to Valgrind: it has one "current stack" for all threads, and with several of
-//! them it takes the next large frame for a switch. `valgrind --max-stackframe=50000` tells switches from
-//! frames by distance, and reports no false errors.
+//! The stacks are not registered with Valgrind. Valgrind keeps one "current stack" for all threads; with
+//! several registered stacks it takes the next large frame for a switch. `valgrind --max-stackframe=50000`
+//! tells switches from frames by their distance, and reports no false errors.
 
 use std::io;
 use std::ops::Range;
@@ -18,23 +19,23 @@ use super::slot::{HEADER, Slot};
 use crate::sys::mem;
 use crate::tls;
 
-/// Bytes of address space of a slab of small slots.
+/// Address space of a slab (bytes), unless one slot needs more.
 const SLAB_BYTES: usize = 64 << 20;
 
-/// Bytes that a limit of the address space leaves to others: the allocator, threads. Without them the first
-/// allocation after a refused goroutine would end the process.
+/// Address space (bytes) that a new slab must leave free when the process has a limit, for the allocator and
+/// threads. Without it, the first allocation after a refused goroutine would end the process.
 const LEFT_TO_OTHERS: usize = 8 << 20;
 
-/// Slots whose guards are made together: that halves the price.
+/// The guards of this many slots are made together, which halves the cost.
 const BATCH: usize = mem::MOST_AT_ONCE;
 
 struct Slab {
     start: usize,
     class: SizeClass,
     slots: usize,
-    /// Slots handed out; their headers exist up to here, with gaps while one is being made.
+    /// How many slots were handed out. Their headers exist, except those that are being made.
     used: AtomicUsize,
-    /// Whether batches of slots have their guards. See [`Slab::guard`].
+    /// For each batch of slots, whether they have their guards. See [`Slab::guard`].
     guarded: Box<[AtomicBool]>,
     /// Set before the slab enters the list.
     older: AtomicPtr<Slab>,
@@ -46,12 +47,13 @@ static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
 /// For each size, the slab that new slots come from.
 static OPEN: [AtomicPtr<Slab>; CLASSES] = [const { AtomicPtr::new(ptr::null_mut()) }; CLASSES];
 
-/// For each size, slots that could not be finished, to be tried again: a list linked through the first word
-/// above each slot's guard. Threads push one slot, or take the whole list; so no slot can leave and come back
-/// while a push is under way.
+/// For each size, slots whose guard could not be made, to be tried again: a list linked through the first
+/// word above each slot's guard. Threads push one slot, or take the whole list. So no slot can leave and come
+/// back while a push is under way (the ABA problem).
 static UNFINISHED: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 
-/// A new slot, with its guard. It is the caller's, who writes the header: see [`NewSlot::end_of_header`].
+/// A new slot with its guard. It belongs to the caller, who writes the header: see
+/// [`NewSlot::end_of_header`].
 pub(crate) struct NewSlot {
     start: usize,
     class: SizeClass,
@@ -60,12 +62,12 @@ pub(crate) struct NewSlot {
 }
 
 impl NewSlot {
-    /// Where the caller has to write [`HEADER`] bytes.
+    /// The address to which the caller writes [`HEADER`] bytes.
     pub(crate) fn header(&self) -> usize {
         self.header
     }
 
-    /// What the last words of the header have to be.
+    /// The `Slot` that the caller writes to the end of the header.
     pub(crate) fn end_of_header(&self) -> Slot {
         Slot::new(self.start, self.class, self.block)
     }
@@ -81,8 +83,8 @@ impl Slab {
     }
 
     /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes
-    /// the guards of all. A thread that takes another one before that is done makes the guard itself, which
-    /// does no harm.
+    /// the guards of the whole batch. A thread that takes another slot before that is done makes the guard
+    /// itself; to make it twice does no harm.
     fn guard(&self, index: usize) -> bool {
         let batch = &self.guarded[index / BATCH];
         if !index.is_multiple_of(BATCH) {
@@ -96,8 +98,8 @@ impl Slab {
     }
 }
 
-/// Makes a new slot with its guard; its user makes the private TLS. Allocates: not for code that holds a
-/// runtime lock. Errors say which limit was reached.
+/// Makes a new slot with its guard; the caller makes the private TLS block. Allocates, so the caller must not
+/// hold a runtime lock. Errors say which limit was reached.
 pub(crate) fn new_slot(class: SizeClass) -> io::Result<NewSlot> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
     let (start, guarded) = take_slot(class)?;
@@ -110,15 +112,14 @@ pub(crate) fn new_slot(class: SizeClass) -> io::Result<NewSlot> {
     Ok(NewSlot { start, class, block, header })
 }
 
-/// Calls `f` for every slot that was made, until `f` says false. True: it never did.
+/// Calls `f` for every slot that was made, until `f` returns false. True: `f` never did.
 pub(crate) fn all_slots(mut f: impl FnMut(&'static Slot) -> bool) -> bool {
     let Ok(layout) = tls::block::layout() else { return true };
     slabs().all(|slab| {
         (0..slab.used.load(Ordering::Relaxed).min(slab.slots)).all(|index| {
             let start = slab.slot(index);
             let (_, header) = places(layout, start, slab.class);
-            // SAFETY: the header is mapped and holds a Slot at its end, or zeroes as long as nobody wrote
-            // one.
+            // SAFETY: the header is mapped and holds a Slot at its end, or zeroes until one is written.
             let slot: &'static Slot = unsafe { &*((header + HEADER - size_of::<Slot>()) as *const Slot) };
             slot.start() != start || f(slot)
         })
@@ -150,7 +151,7 @@ fn push_unfinished(class: SizeClass, start: usize) {
     loop {
         // SAFETY: an unused slot of ours, and the word lies above its guard, which may be there.
         unsafe { ((start + mem::PAGE) as *mut usize).write(first) };
-        // Release: whoever takes the list sees the link.
+        // Release: the thread that takes the list sees the link.
         match head.compare_exchange_weak(first, start, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return,
             Err(now) => first = now,
@@ -178,7 +179,7 @@ fn pop_unfinished(class: SizeClass) -> Option<usize> {
     (first != 0).then_some(first)
 }
 
-/// A slot that nobody else has, and whether it has its guard already.
+/// Takes an unused slot. Also returns whether it has its guard already.
 fn take_slot(class: SizeClass) -> io::Result<(usize, bool)> {
     if let Some(start) = pop_unfinished(class) {
         return Ok((start, false));
@@ -220,8 +221,7 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
     let full = full.map_or(ptr::null_mut(), |slab| ptr::from_ref(slab).cast_mut());
     // Release: the slab is complete.
     if OPEN[class.index()].compare_exchange(full, new, Ordering::Release, Ordering::Relaxed).is_err() {
-        // Another thread was faster, and nobody has seen ours.
-        // SAFETY: as just said.
+        // Another thread was faster, and no thread has seen ours. SAFETY: as just said.
         unsafe {
             mem::release(start, bytes);
             drop(Box::from_raw(new));
@@ -232,8 +232,8 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
     Ok(())
 }
 
-/// Adds a slab to the list of all. Slots of it may have been handed out already: reports see them a moment
-/// later.
+/// Adds a slab to the list of all slabs. Other threads may have taken slots of it already; reports do not see
+/// those until this is done.
 fn publish(slab: *mut Slab) {
     let mut newest = NEWEST.load(Ordering::Relaxed);
     loop {

@@ -1,4 +1,4 @@
-//! One slot: its addresses, and giving its unused pages back.
+//! A slot of address space for one goroutine: its addresses, and giving its unused pages back to the kernel.
 //!
 //! A `Slot` is the end of the header that lies above a stack (see the picture in `mod.rs`). It is written
 //! once, when the slot is made, and stays readable forever: slots are never unmapped.
@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::size::SizeClass;
 use crate::sys::mem::{self, PAGE};
 
-/// Bytes of the header above a stack.
+/// Size of the header above a stack (bytes).
 pub(crate) const HEADER: usize = 128;
 
-/// The bits of `Slot::place` that hold the logarithm of the size.
+/// The bits of `Slot::place` that hold the binary logarithm of the size.
 const SIZE_BITS: usize = 63;
 
 /// The last words of a header.
@@ -20,8 +20,8 @@ const SIZE_BITS: usize = 63;
 pub(crate) struct Slot {
     /// The thread pointer of the slot's TLS block.
     pub(crate) block: usize,
-    /// Where the slot begins, a page boundary, and in the lowest bits the logarithm of its size. 0 until the
-    /// slot is made.
+    /// The address where the slot begins, a page boundary; the lowest bits hold the binary logarithm of its
+    /// size. 0 until the slot is made.
     place: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ impl Slot {
         self.start()..self.start() + PAGE
     }
 
-    /// Gives the pages of the stack back that lie entirely below `address`: this is how a stack shrinks.
+    /// Gives back the pages of the stack that lie entirely below `address`: this is how a stack shrinks.
     ///
     /// # Safety
     /// The caller owns the slot, and nothing below `address` is in use.
@@ -74,7 +74,7 @@ impl Slot {
 
 static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// How many bytes of stacks were given back so far, touched or not.
+/// How many bytes of stacks have been given back so far, counting pages that were never touched.
 pub(crate) fn trimmed_bytes() -> u64 {
     TRIMMED_BYTES.load(Ordering::Relaxed)
 }

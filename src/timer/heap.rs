@@ -1,5 +1,5 @@
-//! A 4-ary min-heap of (time, item) pairs in memory of the runtime's own: it must grow while a P is held,
-//! when the global allocator may not be used.
+//! A 4-ary min-heap of (time, item) pairs. Its memory comes from the kernel, because it has to grow while a P
+//! is held, when the global allocator must not be used.
 
 use super::node::{NEVER, Timer};
 use crate::base::{prefetch, throw};
@@ -8,20 +8,20 @@ use crate::sys::mem;
 #[derive(Clone, Copy)]
 struct Entry {
     when: u64,
-    /// An [`Item`], packed: the address, and 1 for a sleeper. So four siblings share a cache line: see
-    /// [`FIRST`].
+    /// An [`Item`] in one word: the address, and in bit 0 whether it is a sleeper. So an entry has 16 bytes,
+    /// and four siblings share a cache line: see [`FIRST`].
     packed: usize,
 }
 
 const SLEEPER: usize = 1;
 
-/// What waits for a time.
+/// What is in the heap.
 #[derive(Clone, Copy)]
 pub(crate) enum Item {
-    /// A timer. It knows its place in the heap, so that it can be stopped.
+    /// A timer. It stores its index in the heap, so that it can be stopped.
     Timer(*const Timer),
     /// The number of a waiter that sleeps: an address whose lowest bit is 0. Nothing can end the sleep early,
-    /// and nothing of the waiter is touched before its time: with many sleepers that memory is cold.
+    /// and the heap does not touch the waiter before its time: with many sleepers its memory is not cached.
     Sleeper(usize),
 }
 
@@ -33,7 +33,7 @@ impl Item {
         }
     }
 
-    /// It will be touched soon.
+    /// Prefetches the timer or waiter.
     #[inline]
     pub(crate) fn prefetch(&self) {
         prefetch::line(self.pack());
@@ -60,8 +60,7 @@ unsafe impl Send for Heap {}
 
 const ARITY: usize = 4;
 const FIRST_CAPACITY: usize = mem::PAGE / size_of::<Entry>();
-/// Where the root is in its memory: its first child is at the beginning of a cache line then, and so is
-/// everybody's.
+/// The root's index in the memory. With this offset the children of every entry share one cache line.
 const FIRST: usize = ARITY - 1;
 
 impl Heap {
@@ -79,7 +78,7 @@ impl Heap {
         if self.len == 0 { NEVER } else { self.get(0).when }
     }
 
-    /// Whether many are due before `then`, half a dozen at least, as far as the upper levels show it.
+    /// Whether many entries (at least half a dozen) are due before `then`, judged by the upper three levels.
     pub(crate) fn has_many_before(&self, then: u64) -> bool {
         const LOOKED_AT: usize = 1 + ARITY + ARITY * ARITY;
         (0..self.len.min(LOOKED_AT)).filter(|&index| self.get(index).when < then).count() > LOOKED_AT / 4
@@ -165,7 +164,8 @@ impl Heap {
         self.put(index, entry);
     }
 
-    /// Which of four siblings it will be is not known yet, but the children of all of them lie side by side.
+    /// Prefetches the children of four siblings: the loop will descend to one of the four, and all their
+    /// children lie side by side.
     #[inline]
     fn prefetch_children_of_siblings(&self, first: usize) {
         let children = first * ARITY + 1;
@@ -184,7 +184,7 @@ impl Heap {
             Err(error) => throw("timer", format_args!("no memory for {places} timers: {error}")),
         };
         let mut grown = Heap { entries: memory.wrapping_add(FIRST), len: self.len, capacity: places - FIRST };
-        // SAFETY: the new memory is larger than the old, and nobody else knows either.
+        // SAFETY: the new memory is larger than the old, and no one else has a pointer to either.
         unsafe { std::ptr::copy_nonoverlapping(self.entries, grown.entries, self.len) };
         std::mem::swap(self, &mut grown);
     }

@@ -1,16 +1,15 @@
-//! Timers: a 4-ary heap of timers that live where their users keep them, and of waiters that sleep, which
-//! need none. So a sleep allocates nothing. Each P has a heap ([`Timers`]), and each bubble.
+//! Timers. A heap ([`Timers`]) holds timers, whose memory belongs to their users, and sleeping waiters, which
+//! need no timer. So a sleep allocates nothing. Each P has a heap, and so has each bubble.
 //!
 //! - T1. A timer is in at most one heap. `home` says in which, and changes only under that heap's lock. To
-//!   touch a timer, lock its home and check that it still is its home.
+//!   touch a timer, a thread locks its home and checks that it is still its home.
 //! - T2. `Timers::next` is the earliest time in that heap, or `NEVER`; written under the heap's lock.
-//! - T3. A timer fires under its heap's lock, after it left the heap. So a thread that has the lock and finds
-//!   the timer in no heap knows that it has fired, completely, and will not be touched again. A timer that
-//!   its heap keeps alive (`Timer::kept_by_heap`) is in no heap from just before its callback is called, and
-//!   not touched after.
+//! - T3. A timer fires under its heap's lock, after it left the heap. So a thread that finds the timer in no
+//!   heap knows that it has fired completely and will not be touched again. A timer that its heap keeps alive
+//!   (`Timer::kept_by_heap`) is in no heap from just before its callback is called, and not touched after.
 //!
-//! This layer knows waiters as numbers only: `run_due` gives them to a function of the caller's. The
-//! scheduler decides who runs due timers, and when (`sched/idle/due_timers.rs`).
+//! This layer knows waiters as numbers only: `run_due` passes them to a function of the caller's. The
+//! scheduler decides which thread runs due timers, and when (`sched/idle/due_timers.rs`).
 
 mod heap;
 mod node;
@@ -23,8 +22,8 @@ use crate::base::lock::{Guard, Lock};
 use heap::{Heap, Item};
 pub(crate) use node::{Fired, NEVER, Timer};
 
-/// This many due items are taken out of the heap before the first of them is touched. With many sleepers each
-/// is a page that the processor has not seen for long; so the misses overlap.
+/// This many due items are taken out of the heap and prefetched before the first of them is touched. With
+/// many sleepers each of them is a cache miss, and this way the misses overlap.
 const BATCH: usize = 8;
 
 /// A heap with its lock. All functions are called inside the runtime.
@@ -45,7 +44,7 @@ impl Timers {
         self.next.load(Ordering::SeqCst)
     }
 
-    /// Whether the heap is empty, at some moment. Without a barrier.
+    /// Whether the heap seems to be empty: a load without a barrier.
     #[inline]
     pub(crate) fn seems_empty(&self) -> bool {
         self.next.load(Ordering::Relaxed) == NEVER
@@ -56,7 +55,7 @@ impl Timers {
         self.heap.is_locked()
     }
 
-    /// Whether many are due before `then`.
+    /// Whether many timers are due before `then`.
     pub(crate) fn many_are_due(&self, then: u64) -> bool {
         self.next() < then && self.heap.lock_inside().has_many_before(then)
     }
@@ -91,7 +90,7 @@ impl Timers {
         self.next.store(heap.first(), Ordering::SeqCst);
     }
 
-    /// Fires what is due. The waiters that are to be woken are given to `wake`, under the heap's lock.
+    /// Fires the timers that are due. Calls `wake` with each waiter to wake, under the heap's lock.
     pub(crate) fn run_due(&self, now: u64, mut wake: impl FnMut(usize)) {
         if self.next() > now {
             return;
@@ -124,8 +123,8 @@ impl Timers {
         self.publish(&heap);
     }
 
-    /// Moves all timers to `to`. Returns the earliest time there. Two heaps are locked in the order of their
-    /// addresses.
+    /// Moves all timers to `to`. Returns the earliest time there. It locks the two heaps in the order of
+    /// their addresses, so that two such calls cannot deadlock.
     pub(crate) fn move_all(&'static self, to: &'static Timers) -> u64 {
         let (mut source, mut target) = if std::ptr::from_ref(self) < std::ptr::from_ref(to) {
             let source = self.heap.lock_inside();
@@ -149,8 +148,8 @@ impl Timers {
     }
 }
 
-/// Stops `timer`. True: it was waiting and will not fire. False: it has fired, completely (or, if its heap
-/// kept it, is about to), or was never started.
+/// Stops `timer`. True: it was waiting and will not fire. False: it has fired completely (or, if its heap
+/// kept it, is about to), or it was never started.
 pub(crate) fn stop(timer: &Timer) -> bool {
     while let Some(home) = timer.home() {
         let mut heap = home.heap.lock_inside();

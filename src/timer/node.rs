@@ -1,4 +1,4 @@
-//! One timer, wherever its user keeps it.
+//! A single timer. Its user owns its memory.
 
 use std::cell::Cell;
 use std::ptr;
@@ -9,11 +9,11 @@ use super::Timers;
 /// A time that never comes.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What a timer that fired asks for: the number of a waiter that is to be woken, or nothing.
+/// The result of firing a timer: the number of a waiter to wake, or nothing.
 pub(crate) type Fired = Option<usize>;
 
-/// What a timer does when it fires. It runs under the heap's lock, on g0 or sysmon: it neither blocks nor
-/// allocates.
+/// The function that a timer calls when it fires. It runs under the heap's lock, on g0 or sysmon, so it must
+/// neither block nor allocate.
 pub(crate) type Callback = unsafe fn(data: *const (), now: u64) -> Fired;
 
 pub(crate) struct Timer {
@@ -22,13 +22,13 @@ pub(crate) struct Timer {
     home: AtomicPtr<Timers>,
     callback: Callback,
     data: *const (),
-    /// The callback gives away what keeps the timer alive.
+    /// The callback may free the timer: see [`Timer::kept_by_heap`].
     gone_when_fired: bool,
 }
 
 // SAFETY: the cells are guarded by the lock of the heap it is in (T1).
 unsafe impl Sync for Timer {}
-// SAFETY: as above; the data belongs to whoever gave the callback.
+// SAFETY: as above; the data belongs to the code that supplied the callback.
 unsafe impl Send for Timer {}
 
 impl Timer {
@@ -38,8 +38,9 @@ impl Timer {
         Timer { index: Cell::new(0), home, callback, data, gone_when_fired: false }
     }
 
-    /// As [`new`](Timer::new); but the heap itself keeps the timer alive, and the callback gives that away.
-    /// So a thread that finds the timer in no heap knows only that the callback will be called, or was.
+    /// As [`new`](Timer::new), but the heap keeps the timer alive (it holds a reference), and the callback
+    /// takes that reference over. So a thread that finds the timer in no heap only knows that the callback
+    /// was called or is about to be.
     pub(crate) fn kept_by_heap(callback: Callback, data: *const ()) -> Timer {
         Timer { gone_when_fired: true, ..Timer::new(callback, data) }
     }
@@ -51,9 +52,9 @@ impl Timer {
 
     /// The heap that it is in.
     pub(super) fn home(&self) -> Option<&'static Timers> {
-        // Acquire pairs with the release in `set_home`: a thread that finds it in no heap sees all that its
-        // firing did (unless the heap kept it). SAFETY: heaps live in Ps, which are never freed, and in
-        // bubbles, which outlive the timers in them.
+        // Acquire pairs with the release in `set_home`: a thread that finds it in no heap sees everything
+        // that its callback did (unless the heap kept it). SAFETY: heaps live in Ps, which are never freed,
+        // and in bubbles, which outlive the timers in them.
         unsafe { self.home.load(Ordering::Acquire).as_ref() }
     }
 
@@ -62,14 +63,14 @@ impl Timer {
         self.home.store(home, Ordering::Release);
     }
 
-    /// Fires `this` and gives the waiter that is to be woken, if there is one, to `wake`. The data must not
-    /// be touched after `home` is cleared, which comes last, except through what the callback handed over;
-    /// and if the heap kept the timer, neither must be touched after the callback.
+    /// Fires `this`, and calls `wake` with the waiter to wake, if there is one. It clears `home` last, and
+    /// must not touch the timer or its data after that. If the heap kept the timer, it clears `home` first,
+    /// and must not touch the timer or its data after the callback.
     ///
     /// # Safety
     /// It was just taken out of a heap whose lock the caller holds.
     pub(super) unsafe fn fire(this: *const Timer, now: u64, wake: &mut impl FnMut(usize)) {
-        // SAFETY: it is there until its home is cleared, or until the callback gives it away.
+        // SAFETY: the timer lives until its home is cleared, or until the callback takes it over.
         let Timer { callback, data, gone_when_fired, .. } = unsafe { &*this };
         let (callback, data, gone_when_fired) = (*callback, *data, *gone_when_fired);
         if gone_when_fired {
@@ -100,7 +101,7 @@ impl Timer {
 mod tests {
     use super::*;
 
-    /// Notes whether its timer, the data, is in a heap while it is called.
+    /// A callback that records whether its timer is in a heap while it is called.
     unsafe fn look(data: *const (), _: u64) -> Fired {
         // SAFETY: see the test.
         let (timer, was_waiting) = unsafe { &*data.cast::<(Cell<*const Timer>, Cell<Option<bool>>)>() };

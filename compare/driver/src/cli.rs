@@ -1,6 +1,6 @@
 //! The command line: which workloads and peers run, and how often.
 
-use crate::peers::{PEERS, Peer};
+use crate::peers::{BEFORE, PEERS, Peer};
 use crate::workloads::{self, GROUPS, Workload};
 use clap::{CommandFactory, Parser, error::ErrorKind};
 use std::path::PathBuf;
@@ -23,6 +23,10 @@ pub struct Cli {
     /// The number of Ps in workloads that use all cores [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     procs: Option<u32>,
+    /// The gort peer of another build (its target/release/peer-gort): runs it beside this one, interleaved, and prints
+    /// the ratios of the lower quartiles. Without --peers no other peer runs
+    #[arg(long, value_name = "FILE")]
+    pub before: Option<PathBuf>,
     /// Run fewer rounds with smaller sizes: a check that everything works, not a measurement
     #[arg(long)]
     pub quick: bool,
@@ -61,13 +65,19 @@ impl Cli {
             }
         }
         let wanted = |w: &&Workload| self.only.is_empty() || self.only.iter().any(|word| w.answers_to(word));
-        let invited = |p: &&Peer| {
-            self.peers.is_empty() || self.peers.iter().any(|word| p.name == word || p.program == word)
+        if let Some(before) = self.before.as_ref().filter(|before| !before.is_file()) {
+            return Err(refuse(format!("--before {}: there is no such program", before.display())));
+        }
+        let alone = self.before.is_some();
+        let invited = |p: &&Peer| match &*self.peers {
+            [] => !alone || p.program == "gort",
+            words => words.iter().any(|word| p.name == word || p.program == word),
         };
+        let before = if alone { BEFORE } else { &[] };
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Ok(Choice {
             workloads: workloads::all().filter(wanted).collect(),
-            peers: PEERS.iter().filter(invited).collect(),
+            peers: PEERS.iter().filter(invited).chain(before).collect(),
             rounds: self.rounds.map_or(if self.quick { 3 } else { 7 }, |n| n as usize),
             procs: self.procs.map_or(cores, |n| n as usize),
             quick: self.quick,
@@ -97,6 +107,15 @@ mod tests {
         assert_eq!(choice.workloads.len(), workloads::all().count());
         assert_eq!(choice.peers.len(), PEERS.len());
         assert_eq!((choice.rounds, choice.quick), (7, false));
+    }
+
+    #[test]
+    fn another_build_runs_beside_gort_alone_unless_told() {
+        let own = std::env::current_exe().unwrap();
+        let choice = parse(&format!("--before {}", own.display())).ok().unwrap();
+        let gort = ["gort", "gort-shared", "gort-unmarked", "before", "before-shared", "before-unmarked"];
+        assert_eq!(names(&choice), gort);
+        assert!(parse("--before /no/such/program").is_err());
     }
 
     #[test]

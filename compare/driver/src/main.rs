@@ -10,6 +10,7 @@
 //! Exit status: 0 after a run, whatever the figures are; 1 if a peer crashed or hung, or a file could not be
 //! written; 2 for invalid arguments.
 
+mod before;
 mod cli;
 mod facts;
 mod golang;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
     }
     // This program is only run by cargo, from the source tree.
     let home = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in compare/");
-    let built = peers::build(home, &choice.peers);
+    let built = peers::build(home, &choice.peers, cli.before.as_deref());
     let lacks =
         built.iter().filter_map(|(name, p)| Some(format!("{name} {}", p.as_ref().ok()?.lacks.as_ref()?)));
     let notes: Vec<String> = lacks.collect();
@@ -54,6 +55,10 @@ fn main() -> ExitCode {
     let measured = rounds::run(&choice, &built);
     let findings = report::Findings::new(facts, &measured, notes);
     print!("{}", findings.text());
+
+    if cli.before.is_some() {
+        print!("{}", before::text(&results::figures(&measured)));
+    }
 
     let out = home.join("out");
     let mut written = findings.write(&out).map_err(|e| format!("{}: {e}", out.display()));

@@ -40,6 +40,25 @@ pub const PEERS: &[Peer] = &[
     peer("raw", "std", Some("raw"), "#c4c4c4"),
 ];
 
+/// The gort peer of another build, for `--before`. Each takes part where its counterpart in [`PEERS`] does.
+pub const BEFORE: &[Peer] = &[
+    peer("before", "before", None, "#555555"),
+    peer("before-shared", "before", Some("shared"), "#777777"),
+    peer("before-unmarked", "before", Some("unmarked"), "#999999"),
+];
+
+impl Peer {
+    /// The name under which the workloads list it.
+    pub fn listed_as(&self) -> &'static str {
+        match (self.program, self.variant) {
+            ("before", None) => "gort",
+            ("before", Some("shared")) => "gort-shared",
+            ("before", Some(_)) => "gort-unmarked",
+            _ => self.name,
+        }
+    }
+}
+
 /// The programs that were built, or the reasons why they could not be built.
 pub type Built = HashMap<&'static str, Result<Program, String>>;
 
@@ -66,8 +85,8 @@ pub fn client() -> Option<&'static Path> {
     CLIENT.get().map(PathBuf::as_path)
 }
 
-/// Builds the programs that `peers` need. `home` is the directory `compare/`.
-pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
+/// Builds the programs that `peers` need. `home` is the directory `compare/`; `before` the program of [`BEFORE`].
+pub fn build(home: &Path, peers: &[&'static Peer], before: Option<&Path>) -> Built {
     let mut built = Built::new();
     match cargo_package(home, "compare-client", &[]) {
         Ok(path) => drop(CLIENT.set(path)),
@@ -81,6 +100,11 @@ pub fn build(home: &Path, peers: &[&'static Peer]) -> Built {
                 match peer.program {
                     "go" => build_go(home),
                     "gort" => build_gort(home),
+                    "before" => Ok(Program {
+                        path: before.map(Path::to_path_buf).unwrap_or_default(),
+                        version: "gort of another build".into(),
+                        lacks: None,
+                    }),
                     program => cargo_build(home, program, &[]),
                 },
             );

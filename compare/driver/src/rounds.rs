@@ -77,11 +77,11 @@ fn plan(workload: &'static Workload, choice: &Choice, built: &Built) -> Measured
     };
     let row = |peer: &&'static Peer| Row {
         peer,
-        size: workload.size_for(peer.name, choice.quick),
+        size: workload.size_for(peer.listed_as(), choice.quick),
         samples: Vec::new(),
         failure: built[peer.program].as_ref().err().map(|why| Failure::Cannot(why.clone())),
     };
-    let rows = choice.peers.iter().filter(|p| workload.peers.contains(&p.name)).map(row).collect();
+    let rows = choice.peers.iter().filter(|p| workload.peers.contains(&p.listed_as())).map(row).collect();
     Measured { workload, procs, rows }
 }
 

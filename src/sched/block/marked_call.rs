@@ -1,9 +1,9 @@
 //! Marked blocking calls: `gort::blocking`.
 //!
-//! Entering leaves the P behind in state `in_syscall`, where any thread may take it: sysmon does when there
-//! is work for it, or after a while. Leaving takes it back with one compare-and-swap if nobody did, else any
-//! idle P, else the goroutine waits in the global queue. Which M left a P behind does not matter: a P in
-//! `in_syscall` belongs to the thread that swaps first.
+//! On entry the goroutine leaves its P behind in state `in_syscall`, where any thread may take it: sysmon
+//! does when there is work for it, or after a while. On return the goroutine takes its P back with one
+//! compare-and-swap if no thread took it; otherwise it takes any idle P, or waits in the global queue. A P in
+//! `in_syscall` belongs to the first thread that swaps the flag, no matter which M left it.
 
 use std::sync::atomic::compiler_fence;
 
@@ -21,7 +21,7 @@ pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
     if g.blocking.get() {
         return f(); // nested: the P is given up already
     }
-    // Where a report finds the stack of the call's caller, which stays as it is until we return.
+    // From these registers a report unwinds the caller's stack, which does not change until we return.
     let registers = arch::own_registers();
     enter(g, &registers);
     let _exit = Exit(g);
@@ -32,7 +32,7 @@ pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
 /// odd address.
 const REGISTERS: usize = 1;
 
-/// Where the caller of a marked blocking call stopped. As long as `reading` lives the call does not return.
+/// The registers of the caller of a marked blocking call. While `reading` lives the call does not return.
 pub(crate) fn registers_of<'a>(g: &'static G, _reading: &'a Reading) -> Option<&'a Registers> {
     // Acquire pairs with the release in `enter`.
     let object = g.wait_object.load(Ordering::Acquire);
@@ -52,10 +52,10 @@ fn enter(g: &'static G, registers: &Registers) {
     m.syscall_p.set(Some(p));
     m.set_p(None);
     p.syscall_tick.store(p.syscall_tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    // Release: hands over all we did with the P.
+    // Release: the next owner sees everything that we did with the P.
     p.in_syscall.store(true, Ordering::Release);
     section.keep();
-    // What happened inside comes before a handler sees that we are out.
+    // A signal handler that sees `in_runtime` = 0 sees everything before it.
     compiler_fence(Ordering::SeqCst);
     m.in_runtime.set(0);
 }
@@ -70,10 +70,10 @@ impl Drop for Exit {
         pinned_readers::let_them_finish();
         let m = g.m();
         m.in_runtime.set(1);
-        // A handler sees that before anything that follows.
+        // A signal handler sees `in_runtime` = 1 before anything that follows.
         compiler_fence(Ordering::SeqCst);
         let section = Section::resume(g);
-        // The call may have used the runtime inside, and got a P then.
+        // Code inside the call may have used the runtime, and got a P for that.
         if !m.has_p() && !m.take_p_back() {
             section.switch(Switch::NeedP);
         }

@@ -1,4 +1,4 @@
-//! Goroutines that keep their thread: in a blocking call, marked or not, or bound to it.
+//! Goroutines that occupy their thread: in a blocking call, marked or not, or bound by lock_os_thread.
 
 pub(crate) mod lock_os_thread;
 pub(crate) mod marked_call;

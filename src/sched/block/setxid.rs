@@ -1,13 +1,14 @@
-//! setuid, setgid and their kin from goroutines, and while goroutines run.
+//! Making setuid, setgid and related calls work from goroutines, and while goroutines run.
 //!
 //! Linux keeps user and group ids for each thread, POSIX for the process. So glibc lets every thread make the
 //! system call: it marks each thread's descriptor, sends the thread a signal of its own, and sends it again
-//! until the handler has removed the mark. The handler looks for it at the thread pointer. On a thread that
-//! runs a goroutine that is the goroutine's block, which was not marked; the mark on the thread's own would
-//! stay, and the caller would send signals for ever.
+//! until the handler has removed the mark. The handler looks for the mark at the thread pointer. On a thread
+//! that runs a goroutine, the thread pointer is that of the goroutine's block, which glibc has not marked. So
+//! the mark on the thread's own descriptor would stay, and the caller would send signals forever.
 //!
-//! Therefore this handler goes before glibc's and lends it the thread's own thread pointer. A goroutine that
-//! calls setuid is no special case: to glibc its own thread is another one, which makes the call too.
+//! Therefore this handler runs before glibc's and calls it with the thread's own thread pointer in place. A
+//! goroutine that calls setuid is no special case: to glibc, the thread that it runs on is another thread,
+//! which makes the call too.
 
 use std::ffi::c_void;
 
@@ -18,7 +19,7 @@ use crate::tls;
 
 static PREVIOUS: Previous = Previous::new();
 
-/// Once, at start-up. glibc has set its handler when it made the first thread.
+/// Called once, at start-up. glibc has set its handler when it made the first thread.
 pub(crate) fn init() {
     signal::wrap_libc_handler(signal::SIGSETXID, on_setxid, &PREVIOUS);
 }

@@ -1,7 +1,8 @@
 //! Taking the P away from an M whose goroutine is blocked in the kernel, without that thread's help.
 //!
-//! The goroutine called something that blocks, without telling the runtime. Its M owns a P that it does not
-//! use. sysmon noticed (wall time passed, CPU time did not), and takes the P by this protocol:
+//! The goroutine called something that blocks without marking the call (`gort::blocking`), so its M owns a P
+//! that it does not use. sysmon notices that the thread uses no CPU time while wall time passes, and takes
+//! the P by this protocol:
 //!
 //! ```text
 //! sysmon                                   the goroutine's thread, when it comes back and enters the runtime
@@ -9,25 +10,25 @@
 //! D2 m.p: p -> p, leaving                  E2 compiler fence
 //! D3 membarrier                            E3 p = m.p
 //! D4 m.in_runtime == 0?                    E4 p is none or leaving: lock and unlock m.detaching, look again
-//!    yes: m.p -> none: the P is ours
+//!       yes: m.p -> none: sysmon has the P
 //!    no:  m.p -> p
 //! D5 unlock
 //! ```
-//! The barrier D3 runs on every CPU that runs a thread of ours, so it comes either before E1 on that thread,
-//! and then E3 sees "leaving"; or after E1, and then D4 sees 1 and the P stays. When E1 came first and E3 saw
-//! "leaving", E4 waits for D5 and finds the P again. So exactly one side has it. The goroutine's side pays no
-//! barrier for this, and no system call is interrupted: a signal would make some of them fail with EINTR.
+//! The barrier D3 runs on every CPU that runs a thread of the process. Either it comes before E1 on that
+//! thread: then E3 sees "leaving". Or it comes after E1: then D4 sees 1 and the P stays; if E3 saw "leaving"
+//! all the same, E4 waits for D5 and finds the P again. So exactly one side has it. The goroutine's side pays
+//! no barrier for this, and no system call is interrupted: a signal would make some calls fail with EINTR.
 //!
-//! A thread that passed E3 before D2 is inside the runtime and uses its P meanwhile: what it reads later must
-//! not depend on us, so "leaving" is a mark that others do not see (`M::p`). It may even give the P away and
-//! go: then the second step of D4 finds something else than what D2 left, and changes nothing.
+//! A thread that passed E3 before D2 is inside the runtime and goes on using its P. What it reads later must
+//! not depend on sysmon's steps, so "leaving" is a mark that `M::p` hides. The thread may even give the P
+//! away: then the second step of D4 finds something other than what D2 stored, and changes nothing.
 
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sys::membarrier;
 
-/// Tries to take `p` from `m`. True: it is the caller's.
+/// Tries to take `p` from `m`. True: the caller owns it now.
 pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
     if !membarrier::is_available() || m.in_runtime.get() != 0 || !m.detaching.try_lock() {
         return false;

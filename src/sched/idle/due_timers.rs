@@ -1,7 +1,11 @@
-//! Running due timers. Four callers do: //! //! - the owner of a P, between two goroutines
-//! (`run/find_runnable.rs`); //! - a thief that found nothing to steal (the same file); //! - the M that
-//! waited for the earliest timer (`poll_wait.rs`), as a thief; //! - sysmon, when no P gets to its timers and
-//! no M polls. //! //! A P that is retired moves its timers to P 0.
+//! Running due timers. Four callers do:
+//!
+//! - the owner of a P, between two goroutines (`run/find_runnable.rs`);
+//! - a thief that found nothing to steal (the same file);
+//! - the M that waited for the earliest timer (`poll_wait.rs`), as a thief;
+//! - sysmon, when no P gets to its timers and no M polls.
+//!
+//! A P that is retired moves its timers to P 0.
 
 use crate::sched::idle::poll_wait;
 use crate::sched::machine::SCHED;

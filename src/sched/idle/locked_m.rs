@@ -7,7 +7,7 @@ use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 
 /// Called on the bound M after its goroutine switched out: gives its P away and waits until the goroutine is
-/// to run /// again.
+/// to run again.
 pub(crate) fn stop_locked_m(m: &'static M) -> &'static G {
     if let Some(p) = m.p() {
         m.set_p(None);

@@ -1,8 +1,9 @@
-//! The poller: the one idle M that waits for timers and I/O. It holds no P while it waits. `until` is the
-//! time at which the poller will wake up by itself, or 0 if no M waits. A thread that starts an earlier //!
-//! timer interrupts the poller. The poller publishes `until` first and looks at all timers after; a thread
-//! that starts a timer publishes the timer first and looks at `until` after. So one of them sees the other
-//! (all four SeqCst).
+//! The poller: the one idle M that waits for timers and I/O. It holds no P while it waits.
+//!
+//! `until` is the time at which the poller will wake up by itself, or 0 if no M waits. A thread that starts
+//! an earlier timer interrupts the poller. The poller publishes `until` first and looks at all timers after;
+//! a thread that starts a timer publishes the timer first and looks at `until` after. So one of them sees the
+//! other (all four SeqCst).
 
 use std::sync::atomic::Ordering;
 
@@ -19,8 +20,8 @@ use crate::sys::clock::nanotime;
 use crate::timer::NEVER;
 
 /// The poller waits at least this long (ns), even for a timer that is due earlier, and then runs all timers
-/// that became /// due meanwhile. With thousands of timers, a sleep and a wake-up for each would dominate the
-/// cost. Linux gives its own /// sleepers the same slack of 50 µs.
+/// that became due meanwhile. With thousands of timers, a sleep and a wake-up for each would dominate the
+/// cost. Linux gives its own sleepers the same slack of 50 µs.
 const SLACK: u64 = 50_000;
 
 /// The slack (ns) while many timers are due: then even a wake-up every 50 µs would be a good part of the
@@ -105,11 +106,13 @@ pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 
 }
 
 /// For an M whose P has empty queues: polls without waiting, if no M is the poller and polling is due. True:
-/// there are /// goroutines in the queue of `p`. Polling is due if preempted goroutines wait (they run last),
-/// or if no one has polled for a while although other Ps /// have work. Otherwise stealing comes first: the
-/// kernel may have descheduled the thread of another P's owner, and an M /// that always finds I/O would let
-/// that P's goroutines wait until the thread goes on (an HTTP server with 64 connections on two busy cores:
-/// p99 4.4 → 1.1 ms). If there is nothing to steal either, the M polls when it goes to wait.
+/// there are goroutines in the queue of `p`.
+///
+/// Polling is due if preempted goroutines wait (they run last), or if no one has polled for a while although
+/// other Ps have work. Otherwise stealing comes first: the kernel may have descheduled the thread of another
+/// P's owner, and an M that always finds I/O would let that P's goroutines wait until the thread goes on (an
+/// HTTP server with 64 connections on two busy cores: p99 4.4 → 1.1 ms). If there is nothing to steal
+/// either, the M polls when it goes to wait.
 pub(crate) fn poll_if_due(p: &'static P) -> bool {
     let overdue = || {
         let since = nanotime().saturating_sub(netpoll::last_poll());
@@ -135,8 +138,8 @@ pub(crate) fn poll_without_p() {
 }
 
 /// Makes sure that an M polls, for a foreign thread that is about to wait for I/O, and for a P that became
-/// idle without /// its M calling `wait`. If no M polls, and no P is busy (whose M would poll before it
-/// stops), an M must start to.
+/// idle without its M calling `wait`. If no M polls, and no P is busy (whose M would poll before it stops),
+/// an M must start to.
 ///
 /// Why that is enough: the caller registered its descriptor, or put the P into the idle list, before it looks
 /// at `busy`, the idle Ps and the spinners here; an M that is about to stop puts its P into the idle list and
@@ -150,7 +153,7 @@ pub(crate) fn ensure() {
 }
 
 /// For the housekeeper when no thread can be started. A polling M cannot be handed a P, so this polls now,
-/// and /// interrupts the poller if work is queued.
+/// and interrupts the poller if work is queued.
 pub(crate) fn run_without_new_thread() {
     poll_without_p();
     if SCHED.idle.work_waits(|| SCHED.work_anywhere()) && is_busy() {
@@ -159,10 +162,11 @@ pub(crate) fn run_without_new_thread() {
 }
 
 /// Gives the M an idle P and that P the goroutines; if no P is idle, the goroutines go to the global queue.
+///
 /// Normally the M then spins; when it finds work it wakes another M, which in the end polls in its place. For
-/// a single /// goroutine with no timer due soon (`alone`), that would wake a thread for each request. So in
-/// that case no M polls /// until this M is done with the goroutine, or until sysmon finds after about a
-/// millisecond that it takes long.
+/// a single goroutine with no timer due soon (`alone`), that would wake a thread for each request. So in that
+/// case no M polls until this M is done with the goroutine, or until sysmon finds after about a millisecond
+/// that it takes long.
 fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let mut locked = SCHED.lock();
     let Some(p) = locked.take_idle_p() else {

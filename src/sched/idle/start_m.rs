@@ -1,5 +1,5 @@
 //! Asking the housekeeper for a new M. Starting a thread allocates, and an M that holds a P must not wait for
-//! the //! allocator: the goroutine that holds the allocator's lock may be waiting for that very P.
+//! the allocator: the goroutine that holds the allocator's lock may be waiting for that very P.
 
 use std::sync::atomic::Ordering;
 

@@ -135,8 +135,8 @@ impl<X: Platform> Sched<X> {
     }
 
     /// For a goroutine that came back from a blocking call: takes an idle P for it, or queues it. In the
-    /// second case no M /// need be woken, because an M gives up its P under the same lock, and only if the
-    /// queue is empty.
+    /// second case no M need be woken, because an M gives up its P under the same lock, and only if the queue
+    /// is empty.
     pub(crate) fn take_p_or_queue(&self, g: &'static G) -> Option<&'static P> {
         let mut locked = self.lock();
         let p = locked.take_idle_p();

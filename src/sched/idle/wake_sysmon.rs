@@ -9,14 +9,14 @@ use crate::sys::clock::nanotime;
 #[inline]
 pub(crate) fn wake_if_asleep() {
     if SCHED.platform.sysmon.asleep.load(Ordering::SeqCst) {
-        // sysmon advances the coarse clock, and it slept while all Ps were idle.
+        // No thread has updated the coarse clock while all Ps were idle.
         SCHED.platform.coarse_clock.store(nanotime(), Ordering::Relaxed);
         SCHED.platform.sysmon.wake.set();
     }
 }
 
 /// Called when a goroutine has to wait because all Ps are busy. One of them may be blocked, so this cuts a
-/// long pause of /// sysmon short.
+/// long pause of sysmon short.
 #[inline]
 pub(crate) fn look_soon() {
     // SeqCst, so that this load comes after the put, which is SeqCst too.

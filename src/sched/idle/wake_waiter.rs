@@ -6,7 +6,7 @@ use crate::sched::types::waiter::{Target, Waiter};
 
 impl Waiter {
     /// Ends the wait. A goroutine that becomes runnable is appended to `list`, which the caller injects into
-    /// a run queue. /// Never blocks and never allocates, so that the netpoller and timers can call it.
+    /// a run queue. Never blocks and never allocates, so that the netpoller and timers can call it.
     pub(crate) fn wake_into(self, list: &GList) {
         let mut next = Some(self);
         while let Some(waiter) = next.take() {
@@ -23,8 +23,8 @@ impl Waiter {
     }
 
     /// As [`wake_into`](Waiter::wake_into), and queues the goroutine. For code inside the runtime that may
-    /// have no P: g0, or a /// signal handler, which runs on the stopped goroutine's thread-locals but must
-    /// not act as that goroutine.
+    /// have no P: g0, or a signal handler, which runs on the stopped goroutine's thread-locals but must not
+    /// act as that goroutine.
     pub(crate) fn ready_without_p(self) {
         let list = GList::new();
         self.wake_into(&list);

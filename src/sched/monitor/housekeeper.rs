@@ -1,13 +1,14 @@
-//! The housekeeper: a thread without a P for what a goroutine's M must not do. Starting a thread allocates,
-//! and an M that holds a P must not wait for the allocator: the holder of its lock may be waiting for that
-//! very P.
+//! The housekeeper: a thread without a P for work that an M with a P must not do, above all starting Ms.
+//! Starting a thread allocates, and an M that holds a P must not wait for the allocator: the goroutine that
+//! holds the allocator's lock may be waiting for that very P.
 //!
 //! At most one start of a spinning M is under way. It carries a token (it counts as a spinner in the idle
-//! protocol), so while it lasts no waker asks for another one, and the new M looks at all queues before it
-//! gives the token up: the request cannot be lost.
+//! protocol), so no waker asks for another one meanwhile. And the new M looks at all queues before it gives
+//! the token up, so the request cannot be lost.
 //!
-//! It also does what has time. About once a second while goroutines run, and twice more after they stopped,
-//! it trims stacks and looks whether the CPU quota changed; and it serves the reports (`Hooks::housekeep`).
+//! It also does work that is not urgent. About once a second while goroutines run, and twice more after they
+//! stopped, it shrinks stacks (`shrink.rs`) and checks whether the CPU quota changed. And it serves reports
+//! (`Hooks::housekeep`).
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -27,24 +28,24 @@ use crate::tls::loaded;
 /// The time between two passes.
 const PASS_EVERY: Duration = Duration::from_secs(1);
 
-/// To look at a million goroutines takes a tenth of a second: at most one part in this many of the time is
-/// spent on it.
+/// Shrinking stacks takes at most one part in this many (1/50) of the housekeeper's time: to look at a
+/// million goroutines takes a tenth of a second.
 const TRIM_SHARE: u32 = 50;
 
-/// Bytes of g0, the stack of an M: the scheduler's frames are few and small.
+/// Size (bytes) of g0, the stack of an M: the scheduler's frames are few and small.
 const G0_STACK: usize = 128 << 10;
 /// When the kernel refuses a thread, the housekeeper tries again after this long, as long as work waits, or
 /// no M polls for timers or I/O.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// sysmon says that goroutines have run: there may be something to tidy up.
+/// Called by sysmon: goroutines have run, so a pass may find something to do.
 pub(crate) fn request_pass() {
     if !SCHED.platform.housekeeper.pass_wanted.swap(true, Ordering::Relaxed) {
         wake_housekeeper();
     }
 }
 
-/// The thread. `once_a_second` is called at each pass.
+/// The housekeeper's thread. It calls `once_a_second` at each pass.
 pub(crate) fn run(mut once_a_second: impl FnMut()) {
     let own = &SCHED.platform.housekeeper;
     own.tid.store(thread::tid(), Ordering::Relaxed);
@@ -77,9 +78,10 @@ impl Passes {
         }
         let start = Instant::now();
         if start >= self.next_trim {
-            // One more when nothing has run since: what parked after the pass before is old enough only then.
+            // One more pass if goroutines ran since the last one: a goroutine that parked meanwhile is shrunk
+            // only then.
             self.next = wanted.swap(false, Ordering::Relaxed).then(|| start + PASS_EVERY);
-            // With many goroutines this takes a while; threads are wanted now.
+            // With many goroutines this takes a while, so requests for Ms are served in between.
             self.shrinker.pass(|| starter.serve());
             self.next_trim = start + start.elapsed() * TRIM_SHARE;
         } else {
@@ -101,14 +103,14 @@ impl Starter {
     fn serve(&mut self) {
         let own = &SCHED.platform.housekeeper;
         if own.start_spare_m.swap(false, Ordering::Acquire) && SCHED.lock().idle_m_count() == 0 {
-            // Refused: goroutines are not interrupted until there is one.
+            // If it fails, no goroutine is stopped by signal until there is an idle M.
             let _ = start_m(Role::Spare);
         }
         if own.start_spinning_m.swap(false, Ordering::Acquire) {
             self.start_spinning_m();
         } else if self.retry.is_some_and(|at| at <= Instant::now()) {
             self.retry = None;
-            // An M may have become idle meanwhile; if not, this asks us again.
+            // An M may have become idle meanwhile; if not, `wake_p` asks for a new one again.
             if SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
                 SCHED.wake_p();
             } else {
@@ -117,8 +119,8 @@ impl Starter {
         }
     }
 
-    /// If that fails, the token is given up: the Ms that exist carry on, and we look at the queues later
-    /// (S2).
+    /// Starts an M with a token. If that fails, gives the token up: the existing Ms carry on, and the
+    /// housekeeper looks at the queues later (S2).
     fn start_spinning_m(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {

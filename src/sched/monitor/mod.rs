@@ -1,4 +1,4 @@
-//! The two threads that run no goroutines, and preemption by signal.
+//! The two threads that run no goroutines, sysmon and the housekeeper, and preemption by signal.
 
 pub(crate) mod housekeeper;
 pub(crate) mod preempt;

@@ -1,12 +1,12 @@
-//! Stopping a goroutine that does not stop by itself.
+//! Preemption: stopping a goroutine that does not stop by itself.
 //!
-//! First the P's `preempt` flag: every runtime call and `gort::checkpoint()` looks at it. If that does not
-//! help, a signal. Its handler gives the P to another M, queues the goroutine and waits right there, on the
-//! alternate stack, until a scheduler hands its M a P again, as it does for a goroutine bound to its thread
-//! (`block/lock_os_thread.rs`). The goroutine never leaves its thread in the middle of arbitrary code, so
-//! whatever locks it holds (malloc's, libc's, the user's) are as safe as under the kernel's own preemption.
-//! The price is a waiting thread for each goroutine stopped so; beyond `max_stopped` hogs are no longer
-//! interrupted.
+//! First sysmon sets the P's `preempt` flag, which every runtime call and `gort::checkpoint()` checks. If
+//! that does not help, it sends a signal. The handler gives the P to another M, queues the goroutine and
+//! waits right there, on the alternate stack, until another M takes the goroutine from the queue and hands
+//! this M a P, as for a goroutine bound to its thread (`block/lock_os_thread.rs`). The goroutine never leaves
+//! its thread in the middle of arbitrary code, so the locks that it holds (malloc's, libc's, the user's) are
+//! as safe as under the kernel's own preemption. The price is a waiting thread for each goroutine that is
+//! stopped this way. While `max_stopped` are, no further one is interrupted.
 //!
 //! Rejected: moving the goroutine's registers to another thread (as Go does at safe points). Rust code has no
 //! safe points: it may be inside malloc, or hold a raw thread pointer.
@@ -27,8 +27,8 @@ use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sys::{signal, thread};
 
-/// Asks the goroutine that runs on `p` to stop at its next runtime call; if it did not since the last time,
-/// by signal. False: nothing new was done.
+/// Asks the goroutine that runs on `p` to stop at its next runtime call. If it was asked before and did not
+/// stop, sends a signal. False: nothing new was done.
 pub(crate) fn request(p: &'static P) -> bool {
     let asked_before = p.preempt.swap(true, Ordering::Relaxed);
     !asked_before || p.m().is_some_and(interrupt)
@@ -39,8 +39,8 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
     let preempt = &SCHED.platform.preempt;
     let allowed = signal_handler::is_enabled()
         && preempt.stopped.load(Ordering::Relaxed) < preempt.max_stopped.load(Ordering::Relaxed);
-    // A thread that sleeps in the kernel is not computing: its P is taken without a signal, which might break
-    // its call off.
+    // A thread that sleeps in the kernel is not computing: sysmon takes its P without a signal, which might
+    // make its system call fail.
     if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) == Some(true) {
         return false;
     }
@@ -57,8 +57,8 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
     sent
 }
 
-/// In the handler, on the thread of `m`, with what the kernel passed to it: stops its goroutine, if that was
-/// asked for and it runs user code.
+/// Called in the handler, on the thread of `m`, with the context from the kernel: stops its goroutine, if
+/// that was requested and the goroutine runs user code.
 pub(super) fn stop_if_asked(m: &'static M, context: *mut c_void) {
     if m.signalled.swap(false, Ordering::Relaxed) {
         m.interrupted.store(context, Ordering::Relaxed);
@@ -80,8 +80,7 @@ fn stop_here(m: &'static M, context: *const c_void) {
             m.wait_for_detach();
         }
         let stopped = match m.p() {
-            // The goroutine that ran here when the signal was sent may have stopped by itself, which answers
-            // the request.
+            // If the flag is clear, the goroutine that was to be stopped has stopped by itself.
             Some(p) if p.preempt.load(Ordering::Relaxed) => give_away(m, g, p),
             Some(_) => None,
             // It computes without a P.
@@ -96,11 +95,11 @@ fn stop_here(m: &'static M, context: *const c_void) {
 }
 
 /// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the
-/// goroutine goes on. Otherwise what it was bound to before.
+/// goroutine goes on. Otherwise returns the M that the goroutine was bound to before, if any.
 ///
-/// The receiver is an idle M (sysmon makes sure that there is one), or the M of a goroutine that was stopped
-/// earlier, at once if nothing else waits. Never one that would have to be started first: the goroutine may
-/// have been stopped inside the allocator, and starting a thread allocates.
+/// The receiver is an idle M (sysmon asks for one before it sends the signal), or the M of a goroutine that
+/// was stopped earlier: the latter if no other goroutines wait. It is never an M that would have to be
+/// started first: the goroutine may have been stopped inside the allocator, and starting a thread allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);
@@ -110,7 +109,7 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
         locked.prefer_near();
     }
     let receiver = match idle {
-        // A P that is to go needs an M that lets it go.
+        // A retired P needs an idle M, which gives it up.
         None if !stays => return None,
         None => locked.pop_on_own_m()?.locked_m.get()?,
         Some(idle) => idle,
@@ -123,15 +122,16 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     p.stats.preempted_by_signal.add(1);
     child_first::was_kept_waiting(p);
     p.answer_preempt();
-    // The receiver may not come to look at it.
+    // The receiver may go on with its goroutine and skip a tick.
     p.sampler.forget();
     SCHED.hand_p_to(receiver, p);
-    // The receiver may go on with another goroutine.
+    // The receiver may go on with its own goroutine, and then no M looks at the queues.
     SCHED.wake_p();
     Some(bound)
 }
 
-/// An idle P will do for a goroutine that has none; else it is queued.
+/// For a goroutine without a P: takes an idle P for it, or queues it. Returns the M that it was bound to
+/// before, if any.
 fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
     let mut locked = SCHED.lock();
     let bound = g.locked_m.replace(Some(m));
@@ -154,7 +154,7 @@ fn wait_in_handler(m: &'static M, g: &'static G, bound: Option<&'static M>, cont
     g.set_status(Status::Running);
 }
 
-/// Lets a pending request take effect.
+/// Stops the calling goroutine if it was asked to stop.
 pub(crate) fn checkpoint() {
     drop(runtime_section::enter());
 }

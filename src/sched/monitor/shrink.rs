@@ -1,11 +1,11 @@
-//! Giving stack pages back: this is how stacks shrink.
+//! Shrinking stacks: giving unused stack pages back to the kernel.
 //!
-//! A pass, about once a second, on the housekeeper's thread:
+//! The housekeeper makes a pass about once a second. In a pass:
 //! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top
 //!   page;
 //! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
-//!   The park word's HELD state keeps such a goroutine where it is meanwhile; a waker that readies it is
-//!   served when the pages are gone.
+//!   Meanwhile the park word's state HELD keeps such a goroutine parked; if a waker readies it, it becomes
+//!   runnable when the pages are gone.
 
 use std::sync::atomic::Ordering;
 
@@ -15,12 +15,12 @@ use crate::sched::types::g::G;
 use crate::stack::cache;
 use crate::sys::clock::nanotime;
 
-/// After this many goroutines the caller is called between.
+/// `between` is called after this many goroutines.
 const BATCH: usize = 64;
 
-/// Trims stacks. Remembers since when parked goroutines need no further look.
+/// Shrinks stacks, and remembers which parked goroutines have been shrunk already.
 pub(super) struct Shrinker {
-    /// Goroutines that have been parked since an earlier time than this were shrunk, once.
+    /// Goroutines that parked before this time (ns) have been shrunk already.
     shrunk_before: u64,
 }
 
@@ -29,7 +29,8 @@ impl Shrinker {
         Shrinker { shrunk_before: 0 }
     }
 
-    /// Trims what has not been used since the last pass. Calls `between` again and again meanwhile.
+    /// Gives back stack pages that have not been used since the last pass. Calls `between` again and again
+    /// meanwhile.
     pub(super) fn pass(&mut self, mut between: impl FnMut()) {
         let last_pass = SCHED.platform.coarse_clock.swap(nanotime(), Ordering::Relaxed);
         let parked_since = std::mem::replace(&mut self.shrunk_before, last_pass)..last_pass;
@@ -48,13 +49,13 @@ impl Shrinker {
 }
 
 fn shrink_parked(g: &'static G) {
-    // What happens in a bubble depends on its seed, and not on us.
+    // What happens in a bubble must depend on its seed alone.
     if g.bubble.get() != 0 {
         return;
     }
     hold_parked::while_held(g, || {
-        // It may have parked on a stack that it made itself (the stacker crate does such things), and then
-        // all of this one is in use.
+        // It may have parked on a stack that it allocated itself (as the stacker crate does). Then all of
+        // this stack is in use.
         let stack_pointer = g.context.get();
         let on_own_stack = (g.slot.start()..g.slot.header()).contains(&stack_pointer);
         if on_own_stack {

@@ -1,8 +1,9 @@
-//! The one handler of the runtime's signal (SIGURG), and its clients: stopping all threads, asking where a
-//! goroutine is (both reports, through `hooks.rs`), and preemption. What is not ours is passed on.
+//! The handler of the runtime's signal, SIGURG. It serves three clients: the leak search, which stops all
+//! threads, and dumps, which ask where a goroutine is (both through `hooks.rs`); and preemption. It passes
+//! signals that are not the runtime's on to the program's handler.
 //!
-//! What is to be done does not depend on the signal's value: of several signals that come before the first is
-//! handled the kernel keeps one, and it may be anybody's. So each client looks whether it was asked.
+//! The signal's value does not say which client sent it: of several signals that arrive before the first is
+//! handled, the kernel keeps one. So each client checks a flag of its own.
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -12,10 +13,10 @@ use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
 use crate::sys::thread;
 
-/// The value of our signals.
+/// The value that marks a signal as the runtime's: "gort" in ASCII.
 const OURS: usize = 0x676f_7274;
 
-/// Once, at start-up.
+/// Called once, at start-up.
 pub(crate) fn init(enabled: bool, max_stopped: Option<usize>) {
     let preempt = &SCHED.platform.preempt;
     if let Some(max) = max_stopped {
@@ -32,7 +33,7 @@ pub(crate) fn is_enabled() -> bool {
     SCHED.platform.preempt.enabled.load(Ordering::Relaxed)
 }
 
-/// Makes sure that our handler gets the signals. False: signals are not to be used.
+/// Makes sure that our handler is installed. False: signals are not to be used.
 pub(crate) fn can_signal() -> bool {
     let enabled = is_enabled();
     if enabled {
@@ -52,7 +53,7 @@ pub(crate) fn send_installed(tid: u32) -> bool {
     signal::send(tid, SIGURG, OURS)
 }
 
-/// The program may have set a handler of its own after us: then ours goes before it.
+/// Installs our handler. If the program has set a handler of its own since, ours runs before it from now on.
 fn install() {
     signal::install(SIGURG, on_signal, &SCHED.platform.preempt.previous);
 }
@@ -64,7 +65,7 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
         preempt::stop_if_asked(m, context);
     }
     if signal::sent_value(info) == Some(OURS) {
-        // sysmon and the reports look first whether the thread sleeps, but it may have just begun to.
+        // The sender checked that the thread does not sleep in a system call, but it may have just begun to.
         // SAFETY: the kernel passed the context.
         unsafe { signal::restart_call(context, true) };
     } else {
@@ -72,9 +73,9 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
     }
 }
 
-/// Gives a signal that is not ours to the handler that was there before ours. That one may have found ours
-/// when it was installed, and pass the signal on, too: back to us. Then it has been passed on. (If another
-/// thread did so in between, that is noticed one round later.)
+/// Calls the handler that was there before ours, for a signal that is not ours. If that handler was installed
+/// over ours, it may pass the signal on as well, back to us; then this does nothing. (If another thread
+/// passes a signal on at the same time, this is noticed one round later.)
 fn pass_on(number: i32, info: *mut SigInfo, context: *mut c_void) {
     let preempt = &SCHED.platform.preempt;
     let tid = thread::tid();

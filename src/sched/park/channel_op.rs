@@ -1,8 +1,8 @@
-//! What an operation of a channel wants of the runtime: look into a queue, and then wake a waiter or stop.
+//! How a channel operation uses the runtime: it looks into a queue, and then wakes a waiter or parks.
 //!
-//! A goroutine enters the runtime once for all of that ([`Outermost`]): the operation itself is some 50
-//! instructions, and every entry, with the question who calls, a dozen more. A foreign thread has nothing to
-//! enter, and code that cannot stay inside (it may spin, or run user code) enters at each step
+//! A goroutine enters the runtime once for all of that ([`Outermost`]): the operation itself takes some 50
+//! instructions, and every entry, which has to find the calling goroutine, a dozen more. A foreign thread has
+//! nothing to enter. Code that cannot stay inside, because it may spin or run user code, enters at each step
 //! ([`Stepwise`]).
 
 use super::park_ready::park;
@@ -12,22 +12,22 @@ use crate::sched::types::waiter::Waiter;
 
 /// The caller of a channel operation. While it is inside, it takes locks with `lock_inside`.
 pub(crate) trait Caller {
-    /// The goroutine or thread.
+    /// The goroutine or thread that calls.
     fn waiter(&self) -> Waiter;
 
-    /// Leaves the runtime by ending the wait of another, as [`Waiter::ready`]. No lock is held.
+    /// Ends the wait of `other`, as [`Waiter::ready`], and leaves the runtime. The caller holds no lock.
     fn ready(self, other: Waiter);
 
     /// Leaves the runtime by waiting, as [`park`]. No lock is held.
     fn park(self, reason: WaitReason, object: usize);
 }
 
-/// A caller that is outside of the runtime between the steps: anybody.
+/// A caller that is outside of the runtime between the steps: any goroutine or thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Stepwise(Waiter);
 
 impl Stepwise {
-    /// The caller. To be made before a lock is taken: the first of a thread allocates.
+    /// The caller. It must be made before a lock is taken, because the first one of a thread allocates.
     #[inline]
     pub(crate) fn new() -> Stepwise {
         Stepwise(Waiter::current())
@@ -51,8 +51,8 @@ impl Caller for Stepwise {
     }
 }
 
-/// An operation of several steps: the caller stays inside, and what needs that gets this as the proof.
-/// (Foreign threads have nothing to be inside of.)
+/// Proof that the caller stays inside the runtime during an operation of several steps; functions that rely
+/// on that take it as an argument. (A foreign thread has nothing to be inside of.)
 pub(crate) struct Inside(Option<Outermost>);
 
 impl Inside {
@@ -61,7 +61,7 @@ impl Inside {
         Inside(runtime_section::enter_from_user_code())
     }
 
-    /// Leaves the runtime for the time of `f`. No lock is held.
+    /// Leaves the runtime while `f` runs. The caller holds no lock.
     #[cold]
     pub(crate) fn outside(&mut self, f: impl FnOnce()) {
         self.0 = None;

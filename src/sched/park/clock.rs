@@ -1,8 +1,8 @@
-//! The caller's clock. Everything in gort that compares or adds times asks here and nowhere else, so that a
-//! goroutine in a bubble (`testing`) sees the bubble's time.
+//! The caller's clock. Everything in gort that compares or adds times reads it here, so that a goroutine in a
+//! bubble (`testing/`) sees the bubble's time.
 //!
 //! A time is an `Instant` where users see it and nanoseconds of the monotonic clock where timers do. Inside a
-//! bubble both are made up, by the same offset.
+//! bubble both are virtual, with the same offset.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::sched::types::current::current_bubble;
 use crate::sys::clock::nanotime;
 use crate::timer::NEVER;
 
-/// So long that it makes no difference to forever, and short enough to be added to any instant.
+/// A deadline that stands for "forever": no program waits this long, and it can be added to any instant.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The time of the calling goroutine or thread.
@@ -33,7 +33,7 @@ pub(crate) fn nanos() -> u64 {
     }
 }
 
-/// The nanoseconds at `deadline`; what is too far away is `NEVER`.
+/// `deadline` in nanoseconds of the caller's clock; `NEVER` if it is too far away.
 pub(crate) fn nanos_at(deadline: Instant) -> u64 {
     let left = deadline.saturating_duration_since(now()).as_nanos();
     u64::try_from(left).ok().and_then(|left| nanos().checked_add(left)).unwrap_or(NEVER)

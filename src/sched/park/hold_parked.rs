@@ -1,9 +1,9 @@
 //! Looking at a parked goroutine, or working on its stack, without ending its wait (HELD, see
 //! `word/park_word.rs`).
 //!
-//! A waker that readies it meanwhile is told that it need do nothing, and the holder makes it runnable when
-//! it lets go. A bubble would take such a goroutine for one that waits, and move its clock or report a
-//! deadlock; so the bubble is pinned as long as one of its goroutines is held.
+//! If a waker readies the goroutine meanwhile, `notify` tells the waker to do nothing, and the holder makes
+//! the goroutine runnable when it lets go. A bubble would take such a goroutine for a waiting one, and
+//! advance its clock or report a deadlock. So the bubble is pinned while one of its goroutines is held.
 
 use super::park_ready::make_runnable;
 use crate::sched::machine::hooks;
@@ -24,7 +24,7 @@ impl Drop for Pin {
     }
 }
 
-/// Holds `g` while `f` looks at it. `None`: it is not parked, or it came to or left a bubble just now.
+/// Holds `g` while `f` looks at it. `None`: it is not parked, or it has just entered or left a bubble.
 pub(crate) fn while_held<R>(g: &'static G, f: impl FnOnce() -> R) -> Option<R> {
     let number = g.bubble.get();
     let pin = match number {
@@ -34,7 +34,7 @@ pub(crate) fn while_held<R>(g: &'static G, f: impl FnOnce() -> R) -> Option<R> {
     if !g.park.hold() {
         return None;
     }
-    // Its slot may have become another goroutine's before it was held.
+    // Before it was held, its slot may have passed to another goroutine.
     let result = (g.bubble.get() == number).then(f);
     if g.park.release() {
         make_runnable(g);

@@ -1,5 +1,5 @@
-//! Waiting for a descriptor (`netpoll/`). The word decides between an edge, a deadline, a kick and the close;
-//! exactly one of them readies the waiter.
+//! Waiting until a descriptor is ready (`netpoll/`). A wait ends by an edge from the kernel, a deadline, a
+//! kick or the close; the descriptor's word makes sure that exactly one of them readies the waiter.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -18,8 +18,8 @@ use crate::sys::clock::nanotime;
 use crate::timer::{Fired, NEVER, Timer};
 
 impl Registration {
-    /// Tells the poller about `fd`. An error of EPERM: it is always ready (a regular file). The runtime has
-    /// started.
+    /// Registers `fd` with the netpoller. The error EPERM means that it is always ready (a regular file). The
+    /// runtime must have started.
     pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
         Registration::register(fd, runtime_section::enter)
     }
@@ -30,8 +30,9 @@ impl Registration {
     }
 
     /// Waits until something may have changed since `observed`, or until `deadline` (in nanoseconds of the
-    /// monotonic clock). `still_valid` is asked once the wait can be [`kick`](Registration::kick)ed: if it
-    /// says no, the caller does not wait. Only one at a time may wait for each direction.
+    /// monotonic clock). `still_valid` is called once the wait can be [`kick`](Registration::kick)ed: if it
+    /// returns false, the caller does not wait. Only one goroutine or thread at a time may wait for each
+    /// direction.
     pub(crate) fn wait(
         &self,
         direction: Direction,
@@ -47,7 +48,7 @@ impl Registration {
         if !still_valid() && word.cancel(waiter.to_word()) {
             return;
         }
-        // From here on exactly one `ready` comes, unless the deadline does.
+        // From here on there is exactly one `ready`, unless the deadline comes first.
         let reason = match direction {
             Direction::Read => WaitReason::IoRead,
             Direction::Write => WaitReason::IoWrite,
@@ -64,8 +65,8 @@ impl Registration {
         }
     }
 
-    /// Lets `waiter`, which does not park, be readied when something may have changed since `observed`.
-    /// False: it has.
+    /// Publishes `waiter`, which does not park here: it is readied when something may have changed since
+    /// `observed`. False: something has changed already, and nothing was published.
     #[cfg(feature = "hyper")]
     pub(crate) fn begin_wait(&self, direction: Direction, observed: Observed, waiter: Waiter) -> bool {
         let waits = self.word(direction).begin_wait(observed, waiter.to_word());

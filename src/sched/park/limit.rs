@@ -1,11 +1,11 @@
-//! What limits the waits of a goroutine or thread: a context that is in force (`Context::limit`).
+//! Limits: a context that is in force for a goroutine or thread (`Context::limit`) ends its waits.
 //!
-//! Every wait of gort that can give up, because it has a deadline, goes through [`park_until`] here. If a
-//! limit is in force, it ends the wait as the deadline does: to the primitive, its time is over. Waits that
-//! cannot give up are not affected.
+//! Every wait with a deadline goes through [`park_until`] here. If a limit is in force, it ends the wait as
+//! the deadline would: the channel or lock sees a timeout. Waits without a deadline cannot give up, and are
+//! not affected.
 //!
-//! The limit is kept with the goroutine, not in thread-local storage, which goroutines of the shared kind
-//! have in common.
+//! The limit is kept with the goroutine and not in thread-local storage, because shared-TLS goroutines on one
+//! M have the same thread-locals.
 
 use std::cell::Cell;
 use std::ptr;
@@ -32,7 +32,7 @@ thread_local! {
     static OF_THREAD: Cell<*mut ()> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Where the goroutine keeps it, `None` on a foreign thread.
+/// Where the calling goroutine keeps its limit; `None` on a foreign thread.
 fn of_goroutine() -> Option<&'static AtomicPtr<()>> {
     let g = current()?;
     // SAFETY: the info of a running goroutine is valid until it ends, and this is that goroutine. At its very
@@ -54,7 +54,7 @@ fn set(limit: *mut ()) {
     }
 }
 
-/// Puts back what was in force before.
+/// Puts the former limit back in force when it is dropped.
 pub(crate) struct Restore {
     before: *mut (),
 }
@@ -72,8 +72,7 @@ pub(crate) fn enforce<R>(limit: &dyn Limit, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// Puts no limit in force, for waits whose deadline is not a timeout of the user's, as long as the result
-/// lives.
+/// Suspends the limit while the result lives: for waits whose deadline is not a timeout of the user's.
 pub(crate) fn suspend() -> Restore {
     replace(ptr::null_mut())
 }
@@ -84,7 +83,7 @@ fn replace(limit: *mut ()) -> Restore {
     restore
 }
 
-/// What is in force for the caller.
+/// The limit that is in force for the caller.
 fn in_force<'a>() -> Option<&'a dyn Limit> {
     // SAFETY: set by `enforce`, which is still on the caller's stack: it restores what was there before it
     // returns.
@@ -102,7 +101,7 @@ pub(crate) fn is_over() -> bool {
 }
 
 /// [`Wait::park_until`], ended by the limit in force as well: then the claim is `TIMED_OUT`. Without a
-/// deadline no limit counts.
+/// deadline no limit applies.
 #[inline]
 pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
     if deadline.is_some()

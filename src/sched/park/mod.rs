@@ -1,5 +1,5 @@
 //! Waiting. Everything that blocks, be it a channel, a lock, a join, a sleep or a read, publishes a `Waiter`
-//! and calls [`park`](park_ready::park); they differ only in their queues.
+//! and calls [`park`](park_ready::park); the primitives differ only in their queues.
 
 pub(crate) mod channel_op;
 pub(crate) mod clock;

@@ -1,4 +1,4 @@
-//! Stopping the calling goroutine, and ending a wait.
+//! `park` stops the calling goroutine or thread, and `ready` ends its wait.
 //!
 //! The protocol, for goroutines and foreign threads alike:
 //! 1. The waiter takes `Waiter::current()`, publishes it (in a queue, under that queue's lock), releases
@@ -8,7 +8,7 @@
 //!    return from `park` before that `ready`, what it published may live on its stack, as long as the waker
 //!    touches it only before it calls `ready`.
 //! 3. A wait that several parties may end (timeouts, select, contexts) puts a [`Wait`](super::wait::Wait)
-//!    between them: the first to claim it, and nobody else, calls `ready`.
+//!    between them: only the first party to claim it calls `ready`.
 //!
 //! `word/park_word.rs` has the word in which the two sides meet.
 
@@ -31,7 +31,7 @@ use crate::sched::types::waiter::{Target, Waiter};
 pub(crate) fn park(reason: WaitReason, object: usize) {
     match current() {
         Some(g) => park_goroutine(g, reason, object),
-        // Something that gort does not know, or I/O, may end the wait of a future: that is no deadlock.
+        // A future may be woken by I/O or by something that gort does not know: its wait is no deadlock.
         None if reason == WaitReason::Future => drop(park_thread_until(None)),
         None => foreign_thread::wait(|| {
             if wake_sysmon::is_asleep() {
@@ -47,7 +47,7 @@ pub(crate) fn park_goroutine(g: &'static G, reason: WaitReason, object: usize) {
     stop(runtime_section::enter_outermost(g), reason, object, false);
 }
 
-/// As [`park_goroutine`], in a section that was opened already; `timed` if a timer may ready it.
+/// As [`park_goroutine`], in a section that is already open. `timed`: a timer may ready the goroutine.
 #[inline]
 pub(super) fn stop(section: Outermost, reason: WaitReason, object: usize, timed: bool) {
     let g = section.g();
@@ -59,7 +59,7 @@ pub(super) fn stop(section: Outermost, reason: WaitReason, object: usize, timed:
 }
 
 /// For a foreign thread: waits for its `ready`, but gives up at `deadline`. False: it gave up, and the caller
-/// must make sure that no `ready` comes any more, or wait for it.
+/// must make sure that no `ready` follows, or wait for it.
 pub(crate) fn park_thread_until(deadline: Option<Instant>) -> bool {
     foreign_thread::own().note.wait_until(deadline)
 }
@@ -73,7 +73,7 @@ pub(crate) fn yield_now() {
 }
 
 impl Waiter {
-    /// Ends the wait. Exactly one call for each park. Never blocks, allocates nothing.
+    /// Ends the wait. It must be called exactly once for each park. Never blocks and never allocates.
     #[inline]
     pub(crate) fn ready(self) {
         match self.goroutine() {
@@ -86,7 +86,7 @@ impl Waiter {
         }
     }
 
-    /// Not a plain goroutine.
+    /// [`ready`](Waiter::ready) for everything but plain goroutines.
     fn ready_other(self) {
         match self.target() {
             Target::Goroutine(_) => self.ready(),
@@ -102,7 +102,7 @@ impl Waiter {
     }
 }
 
-/// Makes a goroutine runnable whose park word said that it is the caller's.
+/// Queues a goroutine that belongs to the caller, as its park word said.
 #[inline]
 pub(crate) fn make_runnable(g: &'static G) {
     let section = runtime_section::enter();
@@ -131,7 +131,7 @@ impl Caller for Outermost {
                 }
             }
             _ => {
-                // That may be code that must not run inside.
+                // This may run code that must not run inside the runtime.
                 drop(self);
                 other.ready();
             }

@@ -1,10 +1,10 @@
-//! Taking a runtime lock (`base/lock.rs`) from code that may run anywhere: a goroutine enters the runtime
-//! first and leaves it when the guard is dropped.
+//! Taking a runtime lock (`base/lock.rs`) outside of the runtime: a goroutine enters a runtime section first
+//! and leaves it when the guard is dropped.
 
 use crate::base::lock::{Guard, Lock};
 use crate::sched::run::runtime_section::{self, Outermost, Section};
 
-/// With a [`Guard`]: the section that was entered for it, unless by a foreign thread.
+/// Kept with a [`Guard`]: the section that was entered for it; `None` on a foreign thread.
 pub(crate) type Entered = Option<Section>;
 
 impl<T> Lock<T> {

@@ -1,8 +1,8 @@
 //! Starting and stopping timers, and sleeping.
 //!
 //! A goroutine's timer goes into the heap of its P, or of its bubble. A foreign thread has no P and puts its
-//! timer into the heap of P 0, which is never retired. An M comes to look there: one that polls, or one that
-//! gives up its P later, or the one that `poll_wait::ensure` wakes.
+//! timer into the heap of P 0, which is never retired. Some M runs the timers of that heap: the poller, an M
+//! that gives up its P later, or an M that `poll_wait::ensure` wakes.
 
 use super::park_ready::park_goroutine;
 use crate::sched::idle::poll_wait;
@@ -22,7 +22,7 @@ fn bubble_timers(g: &G) -> Option<&'static Timers> {
     }
 }
 
-/// Starts `timer`, which is in no heap, to fire at `when` on the caller's P.
+/// Starts `timer`, which is in no heap: it fires at `when`, on the caller's P or in its bubble.
 ///
 /// # Safety
 /// The timer stays in place until it has fired or [`stop`] returned.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn start(section: &Section, timer: &Timer, when: u64) {
     }
 }
 
-/// As [`start`], from anywhere: a goroutine or a foreign thread. The runtime has started.
+/// As [`start`], for goroutines and foreign threads. The runtime must have started.
 ///
 /// # Safety
 /// As [`start`].
@@ -55,7 +55,7 @@ pub(crate) unsafe fn start_anywhere(timer: &Timer, when: u64) {
     }
 }
 
-/// As [`timer::stop`], from anywhere.
+/// As [`timer::stop`], for goroutines and foreign threads.
 pub(crate) fn stop(timer: &Timer) -> bool {
     let _section = runtime_section::enter();
     timer::stop(timer)

@@ -1,4 +1,4 @@
-//! A wait that several parties may end, and what reports can see of a wait.
+//! `Wait`: a wait that several parties may end. `WaitPlace`: what reports can see of a wait.
 
 use std::ptr;
 use std::time::Instant;
@@ -14,17 +14,17 @@ use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::timer::{self, Fired, NEVER, Timer};
 
-/// The claim of a wait that nobody has ended yet.
+/// The claim value of a wait that nobody has ended yet.
 pub(crate) const UNCLAIMED: usize = 0;
-/// The claim of a deadline.
+/// The claim value when the deadline ended the wait.
 pub(crate) const TIMED_OUT: usize = 1;
-/// Other claims are chosen by the users of [`Wait`], from this on.
+/// The first claim value that users of [`Wait`] may give a meaning of their own.
 pub(crate) const FIRST_FREE_CLAIM: usize = 2;
 
 /// One wait that several parties may end: senders of different channels, a deadline, a cancelled context.
-/// Lives on the waiter's stack. Others may touch it only while they can be sure that the waiter is still
-/// there: under the lock of a queue that the waiter takes again before it returns (to remove its entry), or
-/// between a successful `try_claim` and the `ready` that follows it.
+/// Lives on the waiter's stack. Other threads may touch it only while the waiter is certainly still there:
+/// under the lock of a queue that the waiter takes again before it returns (to remove its entry), or between
+/// a successful `try_claim` and the `ready` that follows it.
 pub(crate) struct Wait {
     claim: AtomicUsize,
     waiter: Waiter,
@@ -41,18 +41,19 @@ impl Wait {
         Wait { claim: AtomicUsize::new(UNCLAIMED), waiter }
     }
 
-    /// Who waits.
+    /// The goroutine or thread that waits.
     pub(crate) fn waiter(&self) -> Waiter {
         self.waiter
     }
 
-    /// Tries to be the one that ends this wait, with a claim other than `UNCLAIMED`. A caller that gets
-    /// `true` must call `self.waiter().ready()` (copy the waiter out first), unless it is the waiter itself.
+    /// Tries to end this wait, with a claim other than `UNCLAIMED`; only the first caller succeeds. A caller
+    /// that gets `true` must call `self.waiter().ready()` (copy the waiter out first), unless it is the
+    /// waiter itself.
     #[inline]
     #[must_use]
     pub(crate) fn try_claim(&self, claim: usize) -> bool {
         debug_assert_ne!(claim, UNCLAIMED);
-        // AcqRel: the claimer's writes before are seen by the waiter, and the reverse.
+        // AcqRel: the waiter sees the claimer's earlier writes, and the claimer sees the waiter's.
         self.claim.compare_exchange(UNCLAIMED, claim, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
@@ -61,7 +62,7 @@ impl Wait {
         self.claim.load(Ordering::Acquire)
     }
 
-    /// Parks until a waker claimed this wait and called ready, or the deadline has passed and claimed it
+    /// Parks until a waker has claimed this wait and called `ready`, or until the deadline has claimed it
     /// with `TIMED_OUT`. Returns the claim.
     pub(crate) fn park_until(&self, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
         match (deadline, current()) {
@@ -96,7 +97,7 @@ unsafe fn time_out(wait: *const (), _now: u64) -> Fired {
     wait.try_claim(TIMED_OUT).then(|| wait.waiter().to_word())
 }
 
-/// Parks while `timer` runs, which fires at `when` and may ready the goroutine. Afterwards it is stopped.
+/// Starts `timer`, which fires at `when` and may ready the goroutine; parks; and stops the timer.
 ///
 /// # Safety
 /// The timer's data stays valid until this returns.
@@ -117,12 +118,13 @@ pub(super) unsafe fn park_with_timer(
     drop(section);
 }
 
-/// What a goroutine waits for, on its stack: the object of a [`park`] that the search for leaks understands.
+/// What a goroutine waits for; lies on its stack. Its address is the `object` of a [`park`] that the leak
+/// search (`diag/leak/`) understands.
 #[repr(C)]
 pub(crate) struct WaitPlace {
     /// The address of the channel or the lock.
     pub(crate) object: usize,
-    /// The address of the node in its queue; of what type depends on the reason.
+    /// The address of the node in its queue. The wait reason determines its type.
     pub(crate) node: usize,
 }
 
@@ -135,7 +137,7 @@ impl WaitPlace {
     /// # Safety
     /// A goroutine is parked with that object, and is not readied meanwhile.
     pub(crate) unsafe fn at<'a>(address: usize) -> &'a WaitPlace {
-        // SAFETY: the caller's promise: it is still on that stack.
+        // SAFETY: the caller promises that it is still on that stack.
         unsafe { &*(address as *const WaitPlace) }
     }
 }

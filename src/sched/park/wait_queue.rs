@@ -1,8 +1,8 @@
 //! The queue that every blocking primitive waits in: a doubly linked list whose nodes lie on the stacks of
 //! the waiters. Waiting allocates nothing. Channels and locks differ only in the data of their nodes.
 //!
-//! A node is published by pushing it into a queue under the lock around the queue. From then on others reach
-//! it through raw pointers only, by these rules:
+//! The owner of a node publishes it by pushing it into a queue under the queue's lock. From then on other
+//! threads reach it through raw pointers, by these rules:
 //!
 //! - N1. `prev`, `next` and `linked` belong to the holder of the lock around the queue.
 //! - N2. The owner does not leave its wait before the node is unlinked: either a waker claimed it (and will
@@ -10,11 +10,11 @@
 //! - N3. A waker that claimed a node ([`Claimed`]) is the only one to touch it until it calls `ready`, after
 //!   which the node is gone. A claimed node is not linked. So a chain of claimed nodes may be walked after
 //!   the lock was released.
-//! - N4. The node of a wait that several may end carries its [`Wait`]. Unlinking such a node is not enough:
-//!   the claimer must win the `Wait` as well. A node whose `Wait` was won by another is stale: claimers drop
-//!   it from the queue, and its owner, which is about to look for it there, finds it unlinked.
-//! - N5. A node that was unlinked and not claimed ([`Unlinked`]) is alive if its owner cannot give up: it is
-//!   parked without a deadline, and only the thread that unlinked it knows it.
+//! - N4. The node of a wait that several parties may end points to its [`Wait`]. Unlinking such a node is not
+//!   enough: the claimer must win the `Wait` as well. A node whose `Wait` another party has won is stale:
+//!   claimers drop it from the queue, and its owner, which is about to unlink it, finds it unlinked.
+//! - N5. A node that was unlinked and not claimed ([`Unlinked`]) is alive if its owner cannot give up: the
+//!   owner is parked without a deadline, and only the thread that unlinked the node can reach it.
 //! - N6. `ready` is never called under the lock: it may take locks of the scheduler.
 
 use std::cell::Cell;
@@ -23,7 +23,8 @@ use std::ptr::{self, NonNull};
 use super::wait::{UNCLAIMED, Wait};
 use crate::sched::types::waiter::Waiter;
 
-/// One waiting operation. The head is the same for all data, so that reports can read it ([`is_queued`]).
+/// One waiting operation. The fields before `data` have the same layout for every `T`, so that reports can
+/// read them ([`is_queued`]).
 #[repr(C)]
 pub(crate) struct Node<T> {
     prev: Cell<*const Node<T>>,
@@ -32,12 +33,12 @@ pub(crate) struct Node<T> {
     /// Null if only the claimer of the node can end the wait.
     wait: Cell<*const Wait>,
     waiter: Waiter,
-    /// What the primitive wants to know of the operation.
+    /// What the channel or lock has to know about the operation.
     pub(crate) data: T,
 }
 
 impl<T> Node<T> {
-    /// For a wait of `waiter`. `wait` is null if only a claimer of this node can end it.
+    /// A node for a wait of `waiter`. `wait` is null if only the claimer of this node can end the wait.
     #[inline]
     pub(crate) fn new(waiter: Waiter, wait: *const Wait, data: T) -> Node<T> {
         Node {
@@ -55,7 +56,7 @@ impl<T> Node<T> {
         self.wait.set(wait);
     }
 
-    /// Who waits.
+    /// The goroutine or thread that waits.
     pub(crate) fn waiter(&self) -> Waiter {
         self.waiter
     }
@@ -65,7 +66,7 @@ impl<T> Node<T> {
         self.wait.get()
     }
 
-    /// Could the node be claimed now?
+    /// Whether the node could be claimed now.
     ///
     /// # Safety
     /// The node is linked, and the lock around its queue is held; or nothing changes meanwhile.
@@ -89,16 +90,16 @@ impl<T> Node<T> {
 /// Whether the node at this address is in a queue, and nobody has claimed it.
 ///
 /// # Safety
-/// A `Node`, of whatever data, is alive there, and nothing changes meanwhile.
+/// A `Node`, with data of any type, is alive there, and nothing changes meanwhile.
 pub(crate) unsafe fn is_queued(node: usize) -> bool {
-    // SAFETY: the caller's promise; the head of a node does not depend on its data.
+    // SAFETY: the caller's promise; the layout of the fields before `data` does not depend on `T`.
     let node = unsafe { &*(node as *const Node<()>) };
     // SAFETY: as above.
     node.linked.get() && unsafe { node.is_claimable() }
 }
 
-/// Nodes in the order of their arrival. One word, because every lock has one: the `prev` of the first node is
-/// the last.
+/// Nodes in the order of their arrival. It is one word, because every lock contains one: the `prev` of the
+/// first node points to the last.
 pub(crate) struct Queue<T> {
     first: *const Node<T>,
 }
@@ -116,7 +117,7 @@ impl<T> Queue<T> {
         self.first.is_null()
     }
 
-    /// The first node. It may be one that has just given up.
+    /// The first node. Its owner may have just given up.
     pub(crate) fn front(&self) -> Option<&Node<T>> {
         // SAFETY: linked, hence alive (N2), and ours while the lock is held (N1).
         unsafe { self.first.as_ref() }
@@ -177,7 +178,8 @@ impl<T> Queue<T> {
             } else {
                 (*prev).next.set(next);
             }
-            // The node after it, or, if it was the last, the first one.
+            // The `prev` that pointed to the node: that of its successor, or, if it was the last, that of the
+            // first.
             let keeper = if next.is_null() { self.first } else { next };
             if !keeper.is_null() {
                 (*keeper).prev.set(prev);
@@ -186,17 +188,18 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Takes the first node out and claims it. `None` if there is none, or if that one had just given up.
+    /// Takes the first node out and claims it. `None` if there is none, or if its owner had just given up.
     pub(crate) fn claim_front(&mut self, claim: usize) -> Option<Claimed<T>> {
         let node = NonNull::new(self.first.cast_mut())?;
-        // SAFETY: linked, hence alive (N2); one that gave up still has to take our lock before it goes.
+        // SAFETY: linked, hence alive (N2); an owner that gave up still has to take our lock before it
+        // leaves.
         unsafe {
             self.remove(node.as_ptr());
             node.as_ref().try_claim(claim).then_some(Claimed(node))
         }
     }
 
-    /// Takes the first node out that can still be woken; stale ones before it are dropped from the queue.
+    /// Takes out the first node that can be claimed; stale nodes before it are dropped from the queue.
     pub(crate) fn pop(&mut self, claim: usize) -> Option<Claimed<T>> {
         while !self.is_empty() {
             if let Some(claimed) = self.claim_front(claim) {
@@ -206,7 +209,8 @@ impl<T> Queue<T> {
         None
     }
 
-    /// As [`pop`](Queue::pop), of nodes that `accept` accepts, each with a claim of its own.
+    /// As [`pop`](Queue::pop), among the nodes that `accept` accepts; `claim` computes the claim value from
+    /// the node's data.
     #[inline]
     pub(crate) fn pop_if(
         &mut self,
@@ -258,13 +262,13 @@ impl<T> Queue<T> {
         list
     }
 
-    /// Is there a node that could be claimed and that `accept` accepts?
+    /// Whether a node could be claimed that `accept` accepts.
     pub(crate) fn has_claimable(&self, accept: impl Fn(&Node<T>) -> bool) -> bool {
         // SAFETY: linked, hence its Wait is alive, and the lock is held.
         self.nodes().any(|node| accept(node) && unsafe { node.is_claimable() })
     }
 
-    /// Nodes that could be claimed.
+    /// The number of nodes that could be claimed.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         // SAFETY: as in `has_claimable`.
@@ -282,7 +286,7 @@ impl<T> Queue<T> {
 pub(crate) struct Claimed<T>(NonNull<Node<T>>);
 
 impl<T> Claimed<T> {
-    /// The node, which is the caller's until [`ready`](Claimed::ready).
+    /// The node, which belongs to the caller until [`ready`](Claimed::ready).
     #[inline]
     pub(crate) fn node(&self) -> &Node<T> {
         // SAFETY: N3.
@@ -295,7 +299,7 @@ impl<T> Claimed<T> {
         self.into_waiter().ready();
     }
 
-    /// The waiter, on which the caller calls `ready`; it has done all it wants with the node.
+    /// The waiter, on which the caller must call `ready`. The caller is done with the node.
     #[inline]
     pub(crate) fn into_waiter(self) -> Waiter {
         // SAFETY: N3. Nothing touches the node after the waiter is readied.
@@ -309,8 +313,8 @@ impl<T> Claimed<T> {
     }
 
     /// # Safety
-    /// It came from [`into_raw`](Claimed::into_raw), or is a node in no queue that the caller was handed to
-    /// finish.
+    /// The node came from [`into_raw`](Claimed::into_raw), or it is in no queue and the caller was given the
+    /// duty to finish its wait.
     #[inline]
     pub(crate) unsafe fn from_raw(node: NonNull<Node<T>>) -> Claimed<T> {
         Claimed(node)
@@ -322,7 +326,7 @@ impl<T> Claimed<T> {
 pub(crate) struct Unlinked<T>(NonNull<Node<T>>);
 
 impl<T> Unlinked<T> {
-    /// Ends its wait here.
+    /// Ends its wait.
     pub(crate) fn claim(self, claim: usize) -> Claimed<T> {
         // SAFETY: alive (N5).
         let claimed = unsafe { self.0.as_ref().try_claim(claim) };
@@ -331,8 +335,8 @@ impl<T> Unlinked<T> {
     }
 }
 
-/// Waiters whose waits are over, in the order in which they came: to be readied when the lock is released.
-/// Linked through the nodes' `next`, which N3 makes ours.
+/// Claimed nodes in the order of their arrival, to be readied after the lock is released. They are linked
+/// through their `next`, which belongs to the claimer (N3).
 #[must_use = "claimed waiters that are never readied sleep forever"]
 pub(crate) struct ClaimedList<T> {
     first: *const Node<T>,
@@ -391,7 +395,7 @@ impl<T> ClaimedList<T> {
     pub(crate) fn ready_all(self) {
         let mut node = self.first;
         while !node.is_null() {
-            // SAFETY: N3 until `ready`, hence all is read before it.
+            // SAFETY: N3 holds until `ready`, so everything is read before that.
             let waiter = unsafe {
                 let this = &*node;
                 node = this.next.get();

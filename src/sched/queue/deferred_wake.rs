@@ -1,32 +1,33 @@
-//! Deferring the wake-up of another M where it would come too late.
+//! Deferring the wake-up of another M where that M would arrive too late to help.
 //!
-//! Two goroutines that ask and answer each other run one at a time, however many Ps there are. But each
-//! wake-up would call an idle P's M, which comes too late, or moves one of the two to another core, where
+//! Two goroutines that exchange messages run one at a time, however many Ps there are. But each message would
+//! wake an M for an idle P, and that M arrives too late, or moves one of the two to another core, where
 //! nothing that it needs is cached. A P is *brisk* while a slice on it lasts less than [`BRIEF`] on average.
-//! Then a goroutine that is made runnable there, and is the only one that waits there, waits for that P: it
-//! likely gets it before any other M could come.
+//! A goroutine that becomes runnable on a brisk P, and is the only one in its queue, waits for that P: the P
+//! will likely run it before any other M could.
 //!
-//! That may be wrong: the running goroutine may compute for long from now on. So sysmon looks at a brisk P
-//! again soon, and again (`PAUSE_WAITING`). When the P is no longer brisk, or is idle, sysmon clears the
+//! This guess may be wrong: the running goroutine may compute for long from now on. So sysmon looks at brisk
+//! Ps at short intervals (`PAUSE_WAITING`). When the P is no longer brisk, or is idle, sysmon clears the
 //! flag, then wakes an M if the queue is not empty.
 //!
 //! This is the one exception to the promise Q of the idle protocol (`../README.md`). No wake-up is lost: the
 //! waker puts the goroutine into `runnext` and then reads the flag; sysmon clears the flag and then looks
 //! into the queue; an M that looks at all queues before it sleeps ignores what a brisk P keeps, because
-//! sysmon looks after that. All of these are SeqCst (but for the ring: an M that sees it a moment too late
-//! leaves its goroutines to the P and to sysmon, too); `gort-loom` has the model. While the flag is set
-//! sysmon does not sleep: a P whose queue is not empty has an owner.
+//! sysmon watches that. All of these accesses are SeqCst, except those of the ring: an M that misses a
+//! goroutine put into the ring just now leaves that one to the P and to sysmon, too. `gort-loom` has the
+//! model. While the flag is set sysmon does not sleep, because a P whose queue is not empty has an owner.
 
 use super::runq::RunQueue;
 use crate::base::atomic::{AtomicBool, Ordering, fence_after_seq_cst};
 
-/// A slice shorter than this (ns) is not worth another P: to wake its M takes some microseconds.
+/// A P whose slices last less than this (ns) on average is brisk. To wake an M takes some microseconds, so
+/// for a shorter slice another P is no gain.
 const BRIEF: u64 = 1_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Pace {
     Brisk,
-    /// It was brisk until now: the caller looks into its queue, and wakes an M if a goroutine waits there.
+    /// It was brisk until now: the caller must look into its queue, and wake an M if a goroutine waits there.
     NoLongerBrisk,
     Slow,
 }
@@ -39,7 +40,7 @@ impl DeferredWake {
         DeferredWake(AtomicBool::new(false))
     }
 
-    /// By sysmon: `slices` slices ended on this P within `nanos`, which is not 0.
+    /// Called by sysmon: `slices` slices ended on this P within `nanos`, which is not 0.
     #[must_use]
     pub(crate) fn judge(&self, slices: u32, nanos: u64) -> Pace {
         let brisk = u64::from(slices) * BRIEF > nanos;

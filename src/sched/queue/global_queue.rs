@@ -5,11 +5,11 @@ use crate::base::list::{Linked, List};
 
 pub(crate) struct GlobalQueue<T: 'static> {
     queue: SampledQueue<T>,
-    /// Goroutines that lost their P in a blocking call and came back. They take turns with the queue and do
-    /// not wait behind it: one of them may hold a lock of the user's, and the goroutines that run instead may
-    /// block there.
+    /// Goroutines that lost their P in a blocking call and came back. `pop` alternates between them and
+    /// `queue`, so that they do not wait behind it: one of them may hold a lock of the user's, on which the
+    /// goroutines that run instead may block.
     returned: SampledQueue<T>,
-    /// The next pop begins with `returned`.
+    /// The next pop tries `returned` first.
     returned_next: bool,
 }
 
@@ -61,8 +61,7 @@ impl<T> GlobalQueue<T> {
     ) -> Option<&'static T> {
         let first = self.pop(clock)?;
         for _ in 1..count {
-            // A goroutine that has returned goes on at once or stays: in a run queue it would wait behind
-            // others again.
+            // A returned goroutine is never moved to a run queue, where it would wait behind others again.
             let Some(g) = self.queue.pop_front(clock) else { break };
             each(g);
         }

@@ -1,5 +1,5 @@
-//! Counts of durations, in buckets that grow with the duration: four for each power of two, so a bucket's
-//! ends are at most 25% apart. Up to about 18 minutes; what is longer counts in the last one.
+//! A histogram of durations. Its buckets grow with the duration: four for each power of two, so a bucket's
+//! ends are at most 25% apart. The last bucket counts everything longer than about 18 minutes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ const LAST_POWER: u32 = 40;
 /// How many buckets there are.
 pub(crate) const BUCKETS: usize = LAST_POWER as usize * SUBS;
 
-/// Many may add and read at once.
+/// Any number of threads may add and read at once.
 pub(crate) struct Histogram([AtomicU64; BUCKETS]);
 
 impl Histogram {
@@ -22,7 +22,7 @@ impl Histogram {
         self.0[bucket(nanos)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds the counts to those of `sums`.
+    /// Adds the counts to `sums`.
     pub(crate) fn add_to(&self, sums: &mut [u64; BUCKETS]) {
         for (sum, count) in sums.iter_mut().zip(&self.0) {
             *sum += count.load(Ordering::Relaxed);

@@ -1,23 +1,23 @@
-//! How long goroutines wait in the run queues, and how long they run: by samples, so that a switch need not
-//! read the clock.
+//! Measures how long goroutines wait in the run queues and how long they run. It takes samples, so that an
+//! ordinary switch need not read the clock.
 //!
-//! The owner of a P compares each tick with `due`, one predictable branch, which also brings every 61st tick
-//! to the global queue (`run/find_runnable.rs`). After every fourth of those a sample begins, one tick later:
-//! a goroutine from the global queues may be bound to another thread, and its slice is not this P's.
+//! The owner of a P compares each tick with `due`: one predictable branch, which also sends every 61st tick
+//! to the global queue (`run/find_runnable.rs`). A sample begins one tick after every fourth visit to the
+//! global queue, not at the visit itself: a goroutine from that queue may be bound to another thread, and its
+//! slice is not this P's.
 //!
 //! ```text
 //! tick T       read the clock; note the end of the ring               Slice
 //! tick T + 1   the goroutine of tick T has stopped: read the clock    -> a time slice
-//!              one in runnext became runnable during that slice        -> a latency, at most the slice too long
+//!                           one in runnext became runnable during that slice       -> a latency, at most a slice too long
 //!              the first one that was put into the ring meanwhile:     Queued
-//! tick T + k   it is the next to be taken: read the clock             -> a latency, at most the slice too long
+//! tick T + k   it is the next to be taken: read the clock             -> a latency, at most a slice too long
 //! ```
-//! It cannot be reached earlier than as many ticks later as there are goroutines before it, so that is when
-//! the owner looks again. The sampler drops a sample whose goroutine was stolen, and a slice in which the P
-//! had nothing to do.
+//! The watched goroutine is not taken before all goroutines ahead of it in the ring, so the owner looks again
+//! after as many ticks as there are goroutines ahead. The sampler drops a sample whose goroutine was stolen,
+//! and a slice in which the P had nothing to do.
 //!
-//! The global queues are sampled where they are locked anyway: every 16th goroutine put there, until a P
-//! takes it.
+//! The global queues measure under their lock, from the put until a P takes the goroutine: every 16th one.
 
 use std::cell::Cell;
 
@@ -25,21 +25,21 @@ use super::histogram::Histogram;
 use super::runq::RunQueue;
 use crate::base::deque::PtrDeque;
 
-/// The global queue comes first at every such tick, so that two goroutines that keep waking each other cannot
-/// keep the rest away. Go's figure.
+/// Every 61st tick the P looks at the global queue first, so that two goroutines that keep waking each other
+/// cannot starve the rest. 61 is Go's number.
 pub(crate) const GLOBAL_EVERY: u32 = 61;
 
-/// One sample begins for this many visits to the global queue.
+/// A sample begins at one of this many visits to the global queue.
 const SAMPLE_EVERY: u32 = 4;
 
-/// A clock, in nanoseconds, and where latencies of the global queues are counted.
+/// A clock (ns), and the histogram for latencies of the global queues.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock<'a> {
     pub(crate) now: &'a dyn Fn() -> u64,
     pub(crate) latencies: &'a Histogram,
 }
 
-/// Belongs to the owner of its P, but for the histograms.
+/// Belongs to the owner of its P, except for the histograms, which any thread may read.
 pub(crate) struct Sampler {
     due: Cell<u32>,
     next_global: Cell<u32>,
@@ -52,14 +52,14 @@ pub(crate) struct Sampler {
 #[derive(Clone, Copy)]
 enum State {
     Resting,
-    /// To begin at the next tick.
+    /// A sample begins at the next tick.
     Wanted,
-    /// A slice began at this time, when the ring ended there.
+    /// A slice began at `start`, when the ring ended at `tail`.
     Slice {
         start: u64,
         tail: u32,
     },
-    /// The goroutine at this place of the ring became runnable at this time.
+    /// The goroutine at index `place` of the ring has been runnable since about `since`.
     Queued {
         since: u64,
         place: u32,
@@ -78,22 +78,23 @@ impl Sampler {
         }
     }
 
-    /// Whether there is something to do at this tick. A tick may be left out (`monitor/preempt.rs`), so a
-    /// later one counts too.
+    /// Whether `look` has something to do at this tick. Ticks may be skipped (`monitor/preempt.rs`), so a
+    /// later tick counts too.
     #[inline(always)]
     pub(crate) fn is_due(&self, tick: u32) -> bool {
         tick.wrapping_sub(self.due.get()) as i32 >= 0
     }
 
-    /// The P found nothing in its own queue: what is measured now would be its search.
+    /// Drops the sample, because the P found nothing in its own queue: the sample would measure the search
+    /// for work.
     pub(crate) fn forget(&self) {
         if !matches!(self.state.get(), State::Wanted) {
             self.state.set(State::Resting);
         }
     }
 
-    /// At a tick that is due, by the owner of the queue; `next_wins` says that runnext comes before the ring.
-    /// True: the global queue is to be looked at first.
+    /// Called by the owner of the queue at a tick that is due. `next_wins`: `runnext` comes before the ring.
+    /// True: look at the global queue first.
     pub(crate) fn look<T>(
         &self,
         tick: u32,
@@ -113,7 +114,7 @@ impl Sampler {
         global_first
     }
 
-    /// Goes on with the sample. Returns in how many ticks it wants to be called again.
+    /// Continues the sample. Returns after how many ticks it wants to be called again.
     fn advance<T>(
         &self,
         queue: &RunQueue<T>,
@@ -152,7 +153,7 @@ impl Sampler {
         }
     }
 
-    /// `ahead` goroutines of the ring come before the one that is watched, and perhaps one in runnext.
+    /// `ahead` goroutines of the ring come before the watched one, and the one in `runnext` if `next_first`.
     fn follow(&self, since: u64, ahead: i32, next_first: bool, now: impl Fn() -> u64) -> Option<u32> {
         if ahead > 0 || (ahead == 0 && next_first) {
             return Some(ahead as u32);
@@ -170,7 +171,7 @@ pub(crate) struct SampledQueue<T: 'static> {
     deque: PtrDeque<T>,
     put: u32,
     taken: u32,
-    /// The number of the watched goroutine, and since when it waits.
+    /// The number of the watched goroutine, and since when it waits (ns).
     watched: Option<(u32, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! The queues of runnable goroutines. They hold pointers and never look at what they point to, so that tests
-//! and models fill them with anything.
+//! The queues of runnable goroutines. They hold pointers and never dereference them, so that tests and models
+//! can fill them with anything.
 
 pub(crate) mod deferred_wake;
 pub(crate) mod global_queue;

@@ -1,13 +1,13 @@
-//! A P's run queue: a ring that its owner pushes to and pops from, and from which others steal half, without
-//! locks; and `runnext`, a one-slot fast lane.
+//! A P's run queue: a lock-free ring that its owner pushes to and pops from, and from which other Ms steal
+//! half; and `runnext`, a one-slot fast lane.
 //!
 //! Invariants:
 //! - R1. `tail` is written by the owner only; `head` only grows, by compare-and-swap, by the owner and
 //!   thieves. The slots `head..tail` are full; `tail - head <= RUNQ_SIZE`.
 //! - R2. A slot is written by the owner only, while it is outside `head..tail` as the owner last saw it.
 //! - R3. The thread that moves `head` over a slot owns what was in it. A thief reads the slots first and
-//!   moves `head` after: if the swap succeeds nobody moved `head` meanwhile, so by R1 and R2 what it read was
-//!   current.
+//!   moves `head` after: if the swap succeeds, no other thread moved `head` meanwhile, so by R1 and R2 what
+//!   it read was current.
 //!
 //! The indices are 32 bits and wrap; between a thief's load of `head` and its swap they cannot wrap around
 //! completely, because that would take 2^32 pops.
@@ -20,18 +20,18 @@ use crate::base::atomic::{AtomicPtr, AtomicU32, Ordering, RUNQ_SIZE};
 
 const MASK: u32 = RUNQ_SIZE as u32 - 1;
 
-/// With more goroutines than this in the ring, a yield takes the full path to the next one, which also
+/// With more goroutines than this in the ring, a yield takes the full path to the next goroutine, which also
 /// prefetches.
 const LONG: u32 = RUNQ_SIZE as u32 / 16;
 
-/// With more goroutines than this in the ring the next ones are worth prefetching: they may have waited for
-/// long.
+/// With more goroutines than this in the ring, the next ones are prefetched: they may have waited so long
+/// that they are no longer cached.
 const SEVERAL: u32 = 2;
 
 /// With this many goroutines in the ring, new ones run before their parents: see `run/child_first.rs`.
 const CROWDED: u32 = RUNQ_SIZE as u32 / 4;
 
-/// How many a batch (a stolen half, an overflowed half and the newcomer) can hold.
+/// Capacity of a batch: a stolen half, or an overflowing half and the newcomer.
 pub(crate) const BATCH: usize = RUNQ_SIZE / 2 + 1;
 
 pub(crate) struct RunQueue<T> {
@@ -51,7 +51,8 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// How many are in it, `runnext` included. A guess unless the caller owns the queue and nobody steals.
+    /// How many are in it, `runnext` included. An estimate, unless the caller owns the queue and no thread
+    /// steals.
     pub(crate) fn len(&self) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let tail = self.tail.load(Ordering::Acquire);
@@ -59,11 +60,11 @@ impl<T> RunQueue<T> {
         (tail.wrapping_sub(head) as usize).min(RUNQ_SIZE) + usize::from(next)
     }
 
-    /// Whether there is nothing in it at some moment during the call. SeqCst: this is what a thread that
-    /// is about to sleep asks; it pairs with `put_next` (see `../README.md`).
+    /// Whether the queue was empty at some moment during the call. SeqCst: a thread that is about to sleep
+    /// relies on it; it pairs with `put_next` (see `../README.md`).
     pub(crate) fn is_empty(&self) -> bool {
-        // A value may move from runnext to the ring between the two looks, never the other way without
-        // the tail changing: so look at the tail again.
+        // Between two of these loads a value may move from `runnext` to the ring, which changes the tail. So
+        // the tail is read again.
         loop {
             let head = self.head.load(Ordering::SeqCst);
             let tail = self.tail.load(Ordering::SeqCst);
@@ -74,7 +75,7 @@ impl<T> RunQueue<T> {
         }
     }
 
-    /// Whether nobody waits in the ring at some moment during the call.
+    /// Whether the ring was empty at some moment during the call.
     #[inline]
     pub(crate) fn has_only_next(&self) -> bool {
         self.head.load(Ordering::Relaxed) == self.tail.load(Ordering::Relaxed)
@@ -89,11 +90,11 @@ impl<T> RunQueue<T> {
         Owner(self)
     }
 
-    /// Takes the half of the ring, at least one, and writes it to `batch`. If the ring is empty and
-    /// `take_next` is set, takes `runnext`. Returns how many.
+    /// Takes half of the ring, at least one, and writes it to `batch`. If the ring is empty and `take_next`
+    /// is set, takes `runnext`. Returns how many it took.
     pub(crate) fn steal(&self, batch: &mut [*mut T; BATCH], take_next: bool) -> usize {
         loop {
-            // Acquire pairs with the release of other consumers' swaps.
+            // Acquire pairs with the release half of other threads' swaps of `head`.
             let head = self.head.load(Ordering::Acquire);
             // Acquire pairs with the owner's publication: the slots up to tail are visible.
             let tail = self.tail.load(Ordering::Acquire);
@@ -132,19 +133,18 @@ impl<T> RunQueue<T> {
         1
     }
 
-    /// Where the ring begins and ends: the places of the goroutine that is taken next and of the next one
-    /// put.
+    /// The ring's head and tail: the indices of the item that is taken next and of the next one that is put.
     pub(crate) fn ends(&self) -> (u32, u32) {
         (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed))
     }
 
-    /// What is in runnext now, to see whether it stays there.
+    /// What is in `runnext` now. A thief compares it later, to see whether it is still there.
     pub(crate) fn peek_next(&self) -> *mut T {
         self.runnext.load(Ordering::Relaxed)
     }
 }
 
-/// What only the P that owns the queue may do.
+/// The operations that only the owner of the queue's P may call.
 pub(crate) struct Owner<'a, T>(&'a RunQueue<T>);
 
 impl<T> Owner<'_, T> {
@@ -162,7 +162,7 @@ impl<T> Owner<'_, T> {
         if next.is_null() {
             return next;
         }
-        // A thief may take it first. Only the owner puts, so one try is enough. AcqRel: pairs with thieves.
+        // A thief may take it first. Only the owner puts, so one try is enough. AcqRel pairs with thieves.
         match self.0.runnext.compare_exchange(next, ptr::null_mut(), Ordering::AcqRel, Ordering::Relaxed) {
             Ok(next) => next,
             Err(_) => ptr::null_mut(),
@@ -173,7 +173,7 @@ impl<T> Owner<'_, T> {
     #[inline]
     #[must_use]
     pub(crate) fn try_put(&self, item: *mut T) -> bool {
-        // Acquire pairs with thieves' release: they are done with the slot that we write (R2).
+        // Acquire pairs with thieves' release: they have read the slot that we overwrite (R2).
         let head = self.0.head.load(Ordering::Acquire);
         let tail = self.0.tail.load(Ordering::Relaxed);
         if tail.wrapping_sub(head) as usize >= RUNQ_SIZE {
@@ -185,8 +185,8 @@ impl<T> Owner<'_, T> {
         true
     }
 
-    /// When `try_put` found the ring full: takes the older half out, to be moved to the global queue. `None`
-    /// if thieves made room meanwhile.
+    /// For a caller whose `try_put` found the ring full: takes out the older half, which it moves to the
+    /// global queue. `None` if thieves made room meanwhile.
     pub(crate) fn take_half_when_full(&self, batch: &mut [*mut T; BATCH]) -> Option<usize> {
         let head = self.0.head.load(Ordering::Acquire);
         let tail = self.0.tail.load(Ordering::Relaxed);
@@ -222,7 +222,8 @@ impl<T> Owner<'_, T> {
         }
     }
 
-    /// The two that will be taken next, if there are several. A guess: thieves may have them by now.
+    /// The two that will be taken next, if there are several. An estimate: thieves may have taken them by
+    /// now.
     #[inline]
     pub(crate) fn peek_if_several(&self) -> Option<[*const T; 2]> {
         let head = self.0.head.load(Ordering::Relaxed);
@@ -240,7 +241,7 @@ impl<T> Owner<'_, T> {
         !is_long && self.0.runnext.load(Ordering::Relaxed).is_null()
     }
 
-    /// Whether many wait in the ring: enough for thieves, too.
+    /// Whether so many wait in the ring that thieves find enough, too.
     #[inline]
     pub(crate) fn is_crowded(&self) -> bool {
         let head = self.0.head.load(Ordering::Relaxed);
@@ -248,7 +249,7 @@ impl<T> Owner<'_, T> {
         tail.wrapping_sub(head) >= CROWDED
     }
 
-    /// How many can be put without overflow.
+    /// How many more items the ring can hold.
     pub(crate) fn room(&self) -> usize {
         let head = self.0.head.load(Ordering::Acquire);
         let tail = self.0.tail.load(Ordering::Relaxed);

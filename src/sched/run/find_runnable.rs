@@ -1,6 +1,6 @@
-//! Finding the next goroutine to run: the diagram of ARCHITECTURE.md in code.
+//! Finding the next goroutine to run: what the diagram in ARCHITECTURE.md shows.
 //!
-//! `next_local` is the fast path: it may run on the last goroutine's thread pointer and touches no TLS.
+//! `next_local` is the fast path: it may run with the last goroutine's thread pointer, so it touches no TLS.
 //! `find_runnable` looks everywhere else and, when there is nothing, gives the P up and stops the M.
 
 use std::ptr;
@@ -14,17 +14,17 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 
 /// `runnext` may win over the ring this many times in a row, so that two goroutines that keep waking each
-/// other cannot keep the rest away; for the same reason the global queue comes first at every 61st tick.
+/// other cannot starve the rest; for the same reason the global queue comes first at every 61st tick.
 const NEXT_STREAK: u32 = 61;
 
-/// While goroutines come and go quickly, the P looks at its timers, and reads the clock, only at every such
-/// tick.
+/// The P looks at its timers, and reads the clock, at every 8th tick: while goroutines switch quickly that is
+/// often enough.
 pub(crate) const TIMERS_EVERY: u32 = 8;
 
-/// How long a spinner that found nothing waits before it looks again, and again (ns). While it spins no M has
-/// to be woken, which costs the waker more than all else that it does; and to sleep and wake up costs more
-/// than this. With work that I/O or time bring this does not pay: measured with an echo server, a sixth more
-/// CPU time.
+/// How long (ns) a spinner that found nothing waits before each further look. While it spins, no thread has
+/// to wake an M, which would be the waker's largest cost; and a sleep and a wake-up would cost more than
+/// this. Where timers or I/O bring the work this does not pay: measured with an echo server, a sixth more CPU
+/// time.
 const LINGER: [u64; 4] = [1_000, 2_000, 4_000, 8_000];
 
 impl<X: Platform> Sched<X> {
@@ -69,8 +69,8 @@ impl<X: Platform> Sched<X> {
         unsafe { g.as_ref() }
     }
 
-    /// As [`next_local`](Sched::next_local) when only the ring has to be looked at; `None` when `next_local`
-    /// has to decide.
+    /// [`next_local`](Sched::next_local) for the case that only the ring matters; `None` if `next_local` has
+    /// to decide.
     #[inline(always)]
     pub(crate) fn next_in_ring(&self, p: &'static P) -> Option<&'static G> {
         let tick = p.tick.load(Ordering::Relaxed).wrapping_add(1);
@@ -90,7 +90,7 @@ impl<X: Platform> Sched<X> {
         unsafe { owner.take().as_ref() }
     }
 
-    /// What need not be done at every tick.
+    /// Work that is not done at every tick: sampling latencies, and looking at the global queue first.
     #[cold]
     fn at_rare_tick(&self, p: &'static P, tick: u32) -> Option<&'static G> {
         let next_wins = p.next_streak.get() < NEXT_STREAK;
@@ -117,7 +117,7 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// A goroutine from anywhere; stops the M when there is none. `None`: the thread shall end.
+    /// Finds a goroutine in any queue; stops the M while there is none. `None`: the thread must end.
     pub(crate) fn find_runnable(&self, m: &'static M) -> Option<&'static G> {
         loop {
             let Some(p) = m.p() else {
@@ -134,7 +134,7 @@ impl<X: Platform> Sched<X> {
             X::run_timers(self, p, p);
             let own = self.next_local(m);
             if own.is_none() && p.retired.load(Ordering::Relaxed) {
-                continue; // there may be goroutines in its ring, which go with it
+                continue; // its ring may hold goroutines, which move to the global queue
             }
             let found = own
                 .or_else(|| self.take_global(p))
@@ -168,7 +168,7 @@ impl<X: Platform> Sched<X> {
         })
     }
 
-    /// A goroutine whose last slice was used up. One at a time: each will want a P for long.
+    /// Takes a preempted goroutine. Only one at a time, because each will likely use a P for long.
     fn take_preempted(&self) -> Option<&'static G> {
         if self.preempted_len() == 0 {
             return None;
@@ -193,7 +193,7 @@ impl<X: Platform> Sched<X> {
             .or_else(|| self.linger(m, p))
     }
 
-    /// Looks again, a few times: see [`LINGER`].
+    /// Looks again a few times: see [`LINGER`].
     fn linger(&self, m: &'static M, p: &'static P) -> Option<&'static G> {
         if X::waits_for_time_or_io(self) {
             return None;
@@ -210,15 +210,15 @@ impl<X: Platform> Sched<X> {
         None
     }
 
-    /// A spinner that found work makes room for the next spinner: there may be more.
+    /// A spinner that found work stops spinning and wakes the next M, because there may be more work (S3).
     fn stop_spinning_with_work(&self, m: &'static M) {
         if m.spinning.replace(false) && self.idle.transition_spinner_to_working() {
             self.wake_p_slow();
         }
     }
 
-    /// Nothing to do: puts the P into the idle list, and then looks at all queues once more, because a thread
-    /// that made work meanwhile saw no idle P, or saw this M spin, and woke nobody.
+    /// Puts the P into the idle list, and then looks at all queues once more (S2): a thread that made work
+    /// meanwhile may have seen no idle P, or may have seen this M spin, and woken nobody.
     fn give_up_idle_p(&self, m: &'static M, p: &'static P) {
         let locked = self.lock();
         if !locked.no_work() || p.retired.load(Ordering::Relaxed) {

@@ -1,5 +1,4 @@
-//! The real machine as the scheduler's platform: the kernel's clock and threads, epoll, the processor's
-//! cache.
+//! [`Machine`] as the scheduler's [`Platform`]: the kernel's clock and threads, epoll, the CPU's cache.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +17,7 @@ use crate::sys::clock::nanotime;
 use crate::sys::thread;
 use crate::tls;
 
-/// At most this many cache lines of a stack are prefetched.
+/// The most cache lines of a stack that are prefetched.
 const DEEPEST: isize = 12;
 
 impl Platform for Machine {
@@ -60,15 +59,15 @@ impl Platform for Machine {
         wake_sysmon::wake_if_asleep();
     }
 
-    /// `next`, whose head was asked for before: the rest of its G, where its stack is in use, and of its
-    /// thread-locals the one by which it finds itself and, if it comes from another thread, the thread id.
-    /// (The others are needed when it ends, if at all: they would only push out what is needed.) Of `after`,
-    /// the head.
+    /// Of `next`, whose first line was prefetched before: the rest of its G, the top of its stack, and of its
+    /// thread-locals `CURRENT` and, if it last ran on another M, the thread id. (Its other thread-locals are
+    /// needed at its end, if at all, and would only displace useful lines.) Of `after`: the first line.
     #[inline(always)]
     fn prefetch(&self, m: &'static M, next: *const G, after: *const G) {
         let line = |offset: isize| prefetch::line((next as usize).wrapping_add_signed(offset));
         line(64);
-        // SAFETY: Gs are never unmapped. If another M has it by now, what is fetched is not needed.
+        // SAFETY: Gs are never unmapped. If another M has taken it meanwhile, the prefetch is useless but
+        // harmless.
         let (tp, context, last_m) = unsafe { ((*next).tp.get(), (*next).context.get(), (*next).peek_m()) };
         if tp != 0 {
             prefetch::line(current_in(tp));
@@ -125,9 +124,10 @@ impl Platform for Machine {
     }
 }
 
-/// Moves what a retired P holds elsewhere. The last one ends the change of GOMAXPROCS (`gomaxprocs.rs`).
+/// Moves the slots and timers of a retired P elsewhere. The last retired P ends the change of GOMAXPROCS
+/// (`gomaxprocs.rs`).
 fn retired(sched: &Sched<Machine>, p: &'static P) {
-    // Nobody runs on it any more, so sysmon must not ask any M to stop for its sake.
+    // No M runs on it any more, so sysmon must not preempt one because of it.
     p.m.store(std::ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the P has no owner but us.
     unsafe { p.with_slots(|slots| slots.flush()) };

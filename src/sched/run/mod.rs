@@ -1,5 +1,4 @@
-//! Running goroutines: choosing the next one, switching to it, starting and ending one, and being inside the
-//! runtime.
+//! Running goroutines: choosing the next one, switching to it, starting and ending one, and runtime sections.
 
 pub(crate) mod child_first;
 pub(crate) mod find_runnable;

@@ -1,4 +1,4 @@
-//! Being inside the runtime.
+//! Runtime sections: how a goroutine enters and leaves the runtime.
 //!
 //! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a
 //! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load.
@@ -17,7 +17,7 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 
-/// Whether other goroutines may be running while the caller spins, and none is kept waiting by it.
+/// Whether the caller may spin: other goroutines may be running meanwhile, and none waits for the caller's P.
 pub(crate) fn others_run() -> bool {
     match current().and_then(|g| Some((g, g.m().p()?))) {
         // In a bubble no other goroutine runs.
@@ -27,7 +27,7 @@ pub(crate) fn others_run() -> bool {
     }
 }
 
-/// A new goroutine's first step: it starts inside the runtime and leaves it.
+/// The first step of a new goroutine, which starts inside the runtime: leaves it.
 #[inline]
 pub(crate) fn leave_first(message: Message) -> &'static G {
     match schedule::finish_switch(message).current() {
@@ -47,7 +47,7 @@ pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
         return f();
     }
     let m = g.m();
-    // Preemption is off (M2), and if sysmon takes the P meanwhile nothing is lost: none is needed here.
+    // Preemption is off (M2). If sysmon is just taking the P, nothing is lost: no P is needed here.
     m.in_runtime.set(m.in_runtime.get() + 1);
     compiler_fence(Ordering::SeqCst);
     m.use_own_tls();
@@ -75,7 +75,7 @@ pub(crate) fn enter() -> Option<Section> {
 pub(crate) fn enter_as(g: &'static G) -> Section {
     let m = g.m();
     m.in_runtime.set(m.in_runtime.get() + 1);
-    // A handler on this thread sees the count before anything that follows.
+    // A signal handler on this thread sees the count before anything that follows.
     compiler_fence(Ordering::SeqCst);
     let section = Section { g, _not_send: PhantomData };
     if !m.has_p() {
@@ -117,7 +117,7 @@ impl Deref for Outermost {
 }
 
 impl Outermost {
-    /// Lets others run. The yield answers a request to let go, so the flag is not checked again.
+    /// Lets others run. The yield also answers a preemption request, so the flag is not checked again.
     #[inline(always)]
     pub(crate) fn yield_away(self) {
         let g = self.0.g;
@@ -140,8 +140,8 @@ impl Drop for Outermost {
 }
 
 impl Section {
-    /// Ends the section without leaving the runtime's state machine: a blocking call follows, or the
-    /// goroutine's end.
+    /// Consumes the section without leaving the runtime: the caller, a marked blocking call, leaves it in its
+    /// own way.
     pub(crate) fn keep(self) {
         std::mem::forget(self);
     }
@@ -204,9 +204,9 @@ impl Drop for Section {
         if depth == 1 && self.p().preempt.load(Ordering::Relaxed) {
             self.preempted();
         }
-        // The switch may have moved us.
+        // The switch may have moved the goroutine to another M.
         let m = if depth == 1 { self.g.m() } else { m };
-        // What happened inside comes before a handler sees that we are out.
+        // A signal handler that sees the new depth sees everything before it.
         compiler_fence(Ordering::SeqCst);
         m.in_runtime.set(depth - 1);
     }

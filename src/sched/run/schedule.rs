@@ -1,12 +1,12 @@
-//! From one goroutine to the next.
+//! Switching from one goroutine to the next.
 //!
-//! A goroutine that stops looks for the next one of its P itself and switches to it directly, without g0
-//! between (`switch_away`). What is to be done about the one that stopped (queue it, commit its park, recycle
-//! its slot) must wait until its stack is no longer in use: the next goroutine does it, first thing after the
-//! switch (`finish_switch`), as an operating system's kernel does.
+//! A goroutine that stops takes the next one of its P itself and switches to it directly, without g0 in
+//! between (`switch_away`). The goroutine that stopped then has to be queued, or its park committed, or its
+//! slot recycled. That must wait until its stack is no longer in use: the next goroutine does it first thing
+//! after the switch (`finish_switch`), as an operating system's kernel does.
 //!
-//! When the P has nothing ready, the goroutine switches to g0, whose loop (`run`) looks everywhere else,
-//! stops the M if need be, and switches to what it finds.
+//! If the P has no runnable goroutine, the stopping one switches to g0, whose loop (`run`) looks everywhere
+//! else, stops the M if there is no work, and switches to the goroutine that it finds.
 //!
 //! From `use_tls_of` to the switch, and on g0 until `use_own_tls`, nothing may touch thread-local storage.
 
@@ -21,7 +21,7 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 
-/// The loop of an M on g0: runs goroutines until the thread shall end.
+/// The loop of an M on g0: runs goroutines until the thread has to end.
 pub(crate) fn run(m: &'static M) {
     while let Some(g) = SCHED.find_runnable(m) {
         debug_assert!(!m.spinning.get(), "an M that runs a goroutine does not spin");
@@ -45,11 +45,11 @@ enum Outcome {
     EndThread,
 }
 
-/// On g0: runs `g`, and whatever goroutines follow it directly, until one of them switches to g0.
+/// Called on g0: runs `g`, and the goroutines that follow it directly, until one of them switches to g0.
 fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
         enter_goroutine(m, g);
-        // SAFETY: we own g (G2), so nobody else resumes it; g0 is where goroutines come back to.
+        // SAFETY: we own g (G2), so no other thread resumes it; goroutines switch back to the saved g0.
         let _ = unsafe { arch::switch(m.g0.as_ptr(), g.context.get(), nobody_stopped(m)) };
         let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
         m.set_current(None);
@@ -63,8 +63,8 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     }
 }
 
-/// In a section of `g`, the calling goroutine: stops it. Returns when it runs again, perhaps on another M:
-/// that one.
+/// Stops `g`, the calling goroutine, which is in a section. Returns when `g` runs again: the M that it is on
+/// then, perhaps another one.
 #[inline]
 pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
     let m = g.m();
@@ -75,8 +75,8 @@ pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
     }
 }
 
-/// [`switch_away`] of a goroutine that yields: looks into the ring first. There is one place where it stops,
-/// in the common case and in others, so that the CPU predicts where goroutines go on.
+/// [`switch_away`] for a goroutine that yields: looks into the ring first. Both ways share one switch
+/// instruction, so that the CPU can predict where the goroutine goes on.
 #[inline(always)]
 pub(crate) fn yield_away(g: &'static G) -> &'static M {
     let m = g.m();
@@ -91,8 +91,8 @@ pub(crate) fn yield_away(g: &'static G) -> &'static M {
     }
 }
 
-/// In a section of `g`, the calling goroutine: runs `child`, which nobody else knows yet, and goes on after
-/// it.
+/// Switches from `g`, the calling goroutine, which is in a section, to `child`, which is not published yet.
+/// Returns when `g` runs again.
 #[inline(never)]
 pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
     switch_directly(g.m(), g, Switch::AfterChild, child);
@@ -106,8 +106,8 @@ fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) 
     finish_switch(message)
 }
 
-/// `next`, if there is one, is bound to another M: g0 will take it from there, and give its P away with what
-/// is in its queue.
+/// `next`, if there is one, is bound to another M: it goes back to `runnext`, and g0 will take it from there
+/// and hand the P, with its queue, to that M.
 #[inline(never)]
 fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) -> &'static M {
     if let Some(next) = next {
@@ -120,7 +120,7 @@ fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static
     finish_switch(message)
 }
 
-/// The message of a goroutine that stops to the next one on the same M: see `finish_switch`.
+/// The message from a goroutine that stops to the next one on the same M: see `finish_switch`.
 #[inline(always)]
 fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
     const { assert!(align_of::<G>() > Switch::AfterChild as usize) };
@@ -130,13 +130,13 @@ fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
     [ptr::from_ref(m) as usize, ptr::from_ref(g) as usize | why as usize]
 }
 
-/// The message of g0, which has finished already, and of a goroutine that has ended.
+/// The message from g0, or from a goroutine that has ended: no goroutine has to be dealt with.
 #[inline(always)]
 fn nobody_stopped(m: &'static M) -> Message {
     [ptr::from_ref(m) as usize, 0]
 }
 
-/// First thing after a switch to a goroutine: deals with the one that ran before on this M. Returns that M.
+/// Called first after a switch to a goroutine: deals with the one that ran before on this M. Returns the M.
 #[inline(always)]
 pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
     // SAFETY: made by `stopped` or `nobody_stopped`; Ms and Gs are never unmapped.
@@ -146,7 +146,7 @@ pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
         // SAFETY: as above.
         let g = unsafe { &*((stopped & !WHY) as *const G) };
         let why = stopped & WHY;
-        // The two that happen all the time are inlined here.
+        // The two frequent cases are inlined here.
         if why == Switch::Yield as usize && g.bubble.get() == 0 {
             count_yield(owned_p(m), g);
             SCHED.requeue_yielded(owned_p(m), g);
@@ -170,11 +170,11 @@ fn finish_others(m: &'static M, stopped: &'static G, why: Switch) {
     }
 }
 
-/// What came of a goroutine that stopped.
+/// What to do after a goroutine stopped.
 pub(super) enum After {
-    /// It may belong to another M already.
+    /// Nothing: it may belong to another M already.
     Done,
-    /// It is to run on, and belongs to the caller.
+    /// It must run on, and belongs to the caller.
     GoOn,
     /// It has ended while bound to the thread, which ends too.
     EndThread,
@@ -186,7 +186,7 @@ fn count_yield(p: &'static P, g: &'static G) {
     g.set_status(Status::Runnable);
 }
 
-/// It parks. False: it was readied while it was stopping, and is to run on.
+/// Commits the park of `g`. False: it was readied while it was stopping, and must run on.
 #[inline(always)]
 fn after_park(p: &'static P, g: &'static G) -> bool {
     p.stats.parks.add(1);
@@ -194,7 +194,7 @@ fn after_park(p: &'static P, g: &'static G) -> bool {
     g.park.commit()
 }
 
-/// The stopped goroutine's stack is no longer in use: does what it stopped for.
+/// Deals with a stopped goroutine whose stack is no longer in use, according to why it stopped.
 fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
     match why {
         Switch::Park => {
@@ -211,7 +211,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
             let p = owned_p(m);
             count_yield(p, g);
             if g.bubble.get() == 0 {
-                // On g0. No M need be woken for it, unlike in `finish_switch`: this one looks into its own
+                // This runs on g0. Unlike in `finish_switch` no M need be woken: this M looks into its own
                 // queue next.
                 SCHED.put_last(p, g);
             } else {

@@ -1,17 +1,18 @@
-//! Small blocks of memory of one size, from the runtime's own: for what every goroutine needs one of. Taking
-//! and giving back is a few instructions on the P's own list; malloc would go through the goroutine's own
-//! cache, which is cold.
+//! An allocator for small blocks of one size: for the join packet that every goroutine needs. Taking a block
+//! and giving it back takes a few instructions on the P's own free list; malloc would go through the
+//! goroutine's own cache, which is cold.
 
 use super::runtime_section;
 use crate::base::free_list::FreeList;
 use crate::sched::machine::SCHED;
 use crate::sys::mem;
 
-/// Bytes of a block; its alignment is that of a cache line.
+/// Size of a block (bytes).
 pub(crate) const SIZE: usize = 128;
+/// Alignment of a block: a cache line.
 pub(crate) const ALIGN: usize = 64;
 
-/// Blocks made at once.
+/// How many blocks are made at once.
 const CHUNK: usize = 512;
 /// The most blocks that a P keeps.
 const PER_P: usize = 128;
@@ -55,7 +56,7 @@ fn make(list: &FreeList) {
 /// Gives a block back.
 ///
 /// # Safety
-/// It came from [`take`], and nobody uses it any more.
+/// It came from [`take`], and no thread uses it any more.
 #[inline]
 pub(crate) unsafe fn give(block: *mut u8) {
     match runtime_section::enter() {

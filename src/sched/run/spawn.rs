@@ -1,7 +1,8 @@
-//! The first and the last moments of a goroutine.
+//! Starting and ending a goroutine.
 //!
-//! `launch` takes a slot, writes the closure onto its stack and queues it: nothing is allocated when a dead
-//! goroutine's slot is at hand. `end` runs after the closure returned and the stack is no longer in use.
+//! `launch` takes a slot, writes the closure onto its stack and queues it: it allocates nothing if the slot
+//! of an ended goroutine is available. `end` runs after the closure returned and the stack is no longer in
+//! use.
 
 use std::cell::Cell;
 use std::io;
@@ -24,7 +25,7 @@ use crate::stack::size::SizeClass;
 use crate::stack::{cache, slab};
 use crate::tls;
 
-/// How a goroutine is to be made.
+/// The properties of a new goroutine.
 pub(crate) struct Spec {
     pub(crate) class: SizeClass,
     pub(crate) private_tls: bool,
@@ -37,8 +38,8 @@ pub(crate) struct Spec {
 pub(crate) trait Body {
     /// The user's code.
     fn run(&mut self);
-    /// After the destructors of its thread-locals: tells whoever waits for the goroutine. True: code of the
-    /// user's ran meanwhile and may have used thread-locals again.
+    /// Called after the destructors of its thread-locals: readies the joiner. True: user code ran meanwhile
+    /// and may have used thread-locals again.
     fn finish(self) -> bool;
 }
 
@@ -47,8 +48,8 @@ pub(crate) const INLINE_BODY: usize = 512;
 /// The alignment of a new stack's top.
 pub(crate) const INLINE_ALIGN: usize = 16;
 
-/// Starts a goroutine. The runtime has started. `info` must stay valid until `Body::finish` is called.
-/// Returns its id.
+/// Starts a goroutine and returns its id. The runtime must have started. `info` must stay valid until
+/// `Body::finish` is called.
 ///
 /// # Safety
 /// With `private_tls` unset the caller vouches that the body holds no reference to a thread-local across a
@@ -80,7 +81,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     let g = match cached.map(G::of_slot) {
         Some(g) if !needs_tls_work(g, spec) => g,
         found => {
-            // What follows may allocate: not with preemption off.
+            // What follows may allocate, which is not allowed inside the runtime.
             drop(section);
             let g = match found {
                 Some(g) => g,
@@ -119,7 +120,7 @@ fn needs_tls_work(g: &G, spec: &Spec) -> bool {
     spec.private_tls && (!g.block_made.get() || g.block_stale.get())
 }
 
-/// A G in a slot that is not in any cache. Allocates.
+/// Makes a G in a new slot. Allocates.
 fn make(class: SizeClass) -> io::Result<&'static G> {
     Ok(G::make(&slab::new_slot(class)?))
 }
@@ -173,7 +174,7 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
     g.parent.set(parent);
     g.firsts.store(0, Ordering::Relaxed);
     g.site.set(Some(spec.site));
-    // Release: whoever reads the info sees it complete.
+    // Release: a reader of the info sees it complete.
     g.info.store(info.cast_mut(), Ordering::Release);
     g.tp.set(if spec.private_tls { g.slot.block } else { 0 });
     let stack_top = ptr::from_ref(g) as usize;
@@ -206,9 +207,10 @@ unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> 
     unreachable!("an ended goroutine was resumed")
 }
 
-/// [`end`], for most goroutines, while they still run on their stack: the P's own cache gives the slot to
-/// nobody before the switch, which is the next that its owner does. What is done here need not be done on the
-/// next goroutine's stack, where it would often be the first to touch a page.
+/// [`end`] for most goroutines, called while they still run on their stack. That is safe because only the P's
+/// owner takes slots from the P's cache, and the owner's next step is to switch away. Work that is done here
+/// need not be done on the next goroutine's stack, where it would often be the first to touch a page. False:
+/// `end` has to do it.
 #[inline]
 fn end_in_place(g: &'static G, p: &'static P) -> bool {
     if g.block_used.get() || g.lock_count.get() != 0 || g.bubble.get() != 0 || !cache::is_kept_by_p(&g.slot) {
@@ -233,7 +235,7 @@ fn leave_tls(g: &'static G) {
     }
 }
 
-/// After `main` came to its end and its stack is no longer in use: the slot goes to the cache.
+/// Called after `main` has finished and its stack is no longer in use: puts the slot into the cache.
 pub(super) fn end(m: &'static M, g: &'static G) -> After {
     g.set_status(Status::Dead);
     if g.block_used.replace(false) {

@@ -1,4 +1,4 @@
-//! Taking half of another P's run queue.
+//! Stealing: taking half of another P's run queue.
 
 use std::ptr;
 
@@ -11,13 +11,13 @@ use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 
-/// How long a goroutine must have been in `runnext` before a thief takes it (ns): its P is likely to run it
-/// at once, and moving it would cost both more than it gains.
+/// A thief waits this long (ns) before it takes a goroutine from `runnext`: its P is likely to run it at
+/// once, and moving it would cost both more than it gains.
 const NEXT_GRACE: u64 = 3_000;
 
 impl<X: Platform> Sched<X> {
-    /// Looks at all other Ps, up to four times, in random order. On success the rest of what was stolen is in
-    /// the caller's own queue.
+    /// Looks at all other Ps, up to four times, in random order. On success returns one goroutine, and the
+    /// rest of what was stolen is in the caller's own queue.
     pub(crate) fn steal(&self, m: &'static M, own: &'static P) -> Option<&'static G> {
         let procs = self.procs();
         let uneven = self.platform.is_uneven();
@@ -62,8 +62,9 @@ impl<X: Platform> Sched<X> {
         Some(unsafe { &**last })
     }
 
-    /// Looks only twice: each look takes a cache line away from the victim. The tick tells whether the victim
-    /// went on: a goroutine that it ran may be back in `runnext`.
+    /// Whether the goroutine in the victim's `runnext` stays there for [`NEXT_GRACE`]. It looks only twice,
+    /// because each look takes a cache line away from the victim. The tick shows whether the victim switched
+    /// meanwhile: then the same goroutine may have run and be back in `runnext`.
     fn next_stays(&self, victim: &P) -> bool {
         let seen = victim.runq.peek_next();
         if seen.is_null() {

@@ -1,7 +1,7 @@
-//! In which order a thief looks at the other Ps: at random, near ones first.
+//! The order in which a thief visits the other Ps: random, near ones first.
 //!
-//! On a machine with one last-level cache all are equally near. Otherwise each P remembers the CPU of its M,
-//! noted whenever that M begins to steal: approximate, since the kernel moves threads, and good enough.
+//! On a machine with one last-level cache all are equally near. Otherwise each P stores the CPU of its M
+//! whenever that M begins to steal. That is approximate, because the kernel moves threads, and good enough.
 
 use crate::base::atomic::Ordering;
 use crate::sched::platform::Platform;
@@ -9,12 +9,12 @@ use crate::sched::schedt::Sched;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 
-/// How far the thief looks in each of its rounds, as
-/// [`Topology::distance`](crate::sys::topology::Topology::distance) counts: near Ps first, all in the last
-/// two.
+/// The largest distance of a victim in each round, in units of
+/// [`Topology::distance`](crate::sys::topology::Topology::distance): near Ps first, all Ps in the last two
+/// rounds.
 pub(crate) const REACH: [u8; 4] = [0, 1, u8::MAX, u8::MAX];
 
-/// Whether a thief on `cpu` looks at `victim` in that round.
+/// Whether a thief on `cpu` looks at `victim` in round `round`.
 pub(super) fn within_reach<X: Platform>(
     sched: &Sched<X>,
     uneven: bool,

@@ -17,9 +17,11 @@ thread_local! {
 /// Where `CURRENT` lies relative to the thread pointer; 0 until it is known to be the same everywhere.
 static CURRENT_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// The calling goroutine, or `None` on a foreign thread. This does not use `CURRENT` by name. The compiler
-/// may keep the address of a thread-local while the goroutine moves /// to another thread within one
-/// function; and it loads the thread pointer first where one load suffices.
+/// The calling goroutine, or `None` on a foreign thread.
+///
+/// This does not use `CURRENT` by name. The compiler may keep the address of a thread-local while the
+/// goroutine moves to another thread within one function; and it loads the thread pointer first where one
+/// load suffices.
 #[inline]
 pub(crate) fn current() -> Option<&'static G> {
     let offset = CURRENT_OFFSET.load(Ordering::Relaxed);

@@ -1,6 +1,8 @@
-//! G: a goroutine. It lies above its stack in a slot; `stack/mod.rs` has a picture. Ownership:
+//! G: a goroutine. It lies above its stack in a slot; `stack/mod.rs` has a picture.
+//!
+//! Ownership:
 //! - G1. A slot is never unmapped, so a `&'static G` is always readable. After the goroutine's end, the next
-//!   goroutine //! uses it.
+//!   goroutine uses it.
 //! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack.
 //!   `park`, `status` and the owner cells may be read by any thread.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
@@ -33,7 +35,7 @@ pub(crate) enum Switch {
     Preempt,
     /// It has ended.
     End,
-    /// It has ended, and its slot has been put away.
+    /// It has ended, and its slot is already in the P's cache (`end_in_place`).
     Gone,
     /// A goroutine that it has made runs first: see `run/child_first.rs`.
     AfterChild,
@@ -90,6 +92,7 @@ pub(crate) struct G {
     pub(crate) blocking: OwnerBool,
     /// Its TLS block has been made.
     pub(crate) block_made: Cell<bool>,
+    /// Its TLS block has to be rebuilt before its next use.
     pub(crate) block_stale: Cell<bool>,
     /// The goroutine changed its thread-locals: the block has to be refreshed.
     pub(crate) block_used: Cell<bool>,
@@ -165,7 +168,7 @@ impl G {
     }
 
     /// Records for reports that it is about to wait. `now` is the time of the coarse clock; `timed`: a timer
-    /// may end the /// wait.
+    /// may end the wait.
     #[inline]
     pub(crate) fn set_wait(&self, reason: WaitReason, object: usize, now: u64, timed: bool) {
         self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);

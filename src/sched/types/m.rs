@@ -170,7 +170,7 @@ impl M {
     }
 
     /// For sysmon: takes the P away after all, or leaves it. False: the M keeps its P, or its own thread has
-    /// disposed of /// the P meanwhile.
+    /// disposed of the P meanwhile.
     pub(crate) fn end_detach(&self, p: &'static P, take: bool) -> bool {
         let p = ptr::from_ref(p).cast_mut();
         let leaving = p.map_addr(|address| address | LEAVING);

@@ -90,8 +90,8 @@ impl Counter {
 
 impl P {
     /// Clears the preemption request: the running goroutine has stopped. The flag of a retired P stays set
-    /// until its owner /// gives the P up: a goroutine that was readied just now may run on with it, and must
-    /// stop again soon. (A request that /// arrives at the same time may be lost; sysmon repeats it.)
+    /// until its owner gives the P up: a goroutine that was readied just now may run on with it, and must
+    /// stop again soon. (A request that arrives at the same time may be lost; sysmon repeats it.)
     #[inline]
     pub(crate) fn answer_preempt(&self) {
         if !self.retired.load(Ordering::Relaxed) {

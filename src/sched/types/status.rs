@@ -1,7 +1,7 @@
 //! The states of a goroutine, and who owns its stack in each; see the diagram in ARCHITECTURE.md.
 
 /// What a goroutine does right now. Dumps and statistics read it. It synchronises nothing: ownership passes
-/// through /// queues and park words.
+/// through queues and park words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Status {

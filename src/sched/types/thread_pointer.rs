@@ -1,5 +1,5 @@
 //! Switching the thread pointer together with the goroutine. It decides whose thread-locals the running code
-//! sees //! (`tls/`).
+//! sees (`tls/`).
 
 use std::cell::Cell;
 use std::ptr;

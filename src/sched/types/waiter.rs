@@ -18,8 +18,9 @@ use crate::sched::word::future_word::FutureWord;
 /// | NOTE   | the record of a foreign thread                                                              |
 /// | FUTURE | (with or without NOTE) the same, but it polls futures: see `word/future_word.rs`            |
 /// | HOOK   | a [`Hook`], whose functions are called                                                      |
+///
 /// Bit 0 of a goroutine's Waiter is 0; the timers rely on that. Bit 1 of every Waiter is 0; the netpoller's
-/// words /// rely on that.
+/// words rely on that.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Waiter(usize);
 
@@ -31,13 +32,13 @@ const TAGS: usize = NOTE | FUTURE | HOOK;
 const _: () = assert!(align_of::<G>() > TAGS && align_of::<Foreign>() > TAGS && align_of::<Hook>() > TAGS);
 
 /// A callback: the first field of a structure whose wake-up runs code instead of resuming a goroutine or
-/// thread. /// The alignment leaves the low bits of its address free for the tags.
+/// thread. The alignment leaves the low bits of its address free for the tags.
 #[repr(C, align(32))]
 pub(crate) struct Hook {
     /// Called with the Hook's address when code outside of the runtime wakes it.
     pub(crate) ready: unsafe fn(*const Hook),
     /// Called when code inside the runtime wakes it, under the lock of a timer heap: it must neither block
-    /// nor allocate. /// It returns the Waiter to wake next, if any.
+    /// nor allocate. It returns the Waiter to wake next, if any.
     pub(crate) ready_inside: unsafe fn(*const Hook) -> Option<Waiter>,
     /// Called when the Waiter was withdrawn and will not be woken.
     pub(crate) retract: unsafe fn(*const Hook),
@@ -71,7 +72,7 @@ impl Waiter {
     }
 
     /// A Waiter that tells this goroutine or thread to poll its futures again. Any thread may wake it, at any
-    /// time and /// any number of times.
+    /// time and any number of times.
     pub(crate) fn as_poller(self) -> Waiter {
         Waiter(self.0 | FUTURE)
     }

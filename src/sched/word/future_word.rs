@@ -1,15 +1,22 @@
-//! Where a future tells whoever polls it, a goroutine or a foreign thread, to look again.
+//! The word through which the waker of a future tells the goroutine or foreign thread that polls it to poll
+//! again.
 //!
-//! IDLE → NOTIFIED (a waker was called), IDLE → WAITING (nothing to do: it parks) → NOTIFIED (a waker
-//! was called, and readies it), NOTIFIED → IDLE (it polls). Only the owner goes to WAITING or IDLE, so
-//! whoever finds WAITING and replaces it is the only one to call `ready`, once for each park.
+//! | transition         | made by                                              |
+//! |--------------------|------------------------------------------------------|
+//! | IDLE → NOTIFIED    | a waker                                              |
+//! | IDLE → WAITING     | the owner: the poll was pending, and it parks        |
+//! | WAITING → NOTIFIED | a waker, which then readies the owner                |
+//! | NOTIFIED → IDLE    | the owner, which then polls                          |
 //!
-//! Wake-up: the owner parks only after it changed IDLE to WAITING, hence with no call since its last poll
-//! began; a later one finds WAITING.
+//! The owner is the goroutine or thread that polls. Only the owner sets WAITING and IDLE, so the one waker
+//! that replaces WAITING is the only one to call `ready`, once for each park.
+//!
+//! No wake-up is lost: the owner parks only after it changed IDLE to WAITING, so no waker was called since
+//! its last poll began; and a waker that is called later finds WAITING.
 //!
 //! The word belongs to the goroutine's slot or the thread's record, neither of which is ever freed. So a
-//! waker is just their address: it needs no count, and one that is called too late makes its target, or the
-//! next goroutine in that slot, poll once in vain.
+//! waker is just an address and needs no reference count. A waker that is called too late makes its target,
+//! or the next goroutine in that slot, poll once in vain.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -24,29 +31,29 @@ impl FutureWord {
         FutureWord(AtomicU8::new(IDLE))
     }
 
-    /// A waker was called. True: the owner waits, and must be readied by the caller.
+    /// A waker was called. True: the owner waits, and the caller must ready it.
     #[must_use]
     pub(crate) fn notify(&self) -> bool {
-        // AcqRel: the owner's next poll sees what came before this, and we see that it has published its
-        // wait.
+        // AcqRel: the owner's next poll sees what the waker did before, and the waker sees that the owner has
+        // published its wait.
         self.0.swap(NOTIFIED, Ordering::AcqRel) == WAITING
     }
 
     /// The owner is about to poll: calls from now on count. True: a waker was called since the last poll.
     pub(crate) fn begin_poll(&self) -> bool {
-        // A swap: it acquires what the callers of wakers did before.
+        // A swap, because that also acquires what the callers of wakers did before.
         self.0.swap(IDLE, Ordering::AcqRel) != IDLE
     }
 
-    /// The poll came to nothing. True: the owner must park; somebody will ready it, once.
+    /// The poll was pending. True: the owner must park; a waker will ready it, once.
     #[must_use]
     pub(crate) fn begin_wait(&self) -> bool {
-        // Release: whoever finds WAITING sees that the owner has published all it had to.
+        // Release: the waker that finds WAITING sees everything that the owner has published.
         self.0.compare_exchange(IDLE, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The owner is done, and has taken calls of wakers. If it was inside the poll of another future, some of
-    /// them may have been meant for that one: it has to be polled again.
+    /// The owner is done with its future, and has consumed calls of wakers. If it was inside the poll of
+    /// another future, some of those calls may have been meant for that one, which has to be polled again.
     pub(crate) fn pass_on(&self) {
         self.0.store(NOTIFIED, Ordering::Release);
     }

@@ -4,13 +4,13 @@
 //! |----------|----------------------------------------------------|-----------------------------|
 //! | EMPTY    | running, or runnable                               | the M that runs it, a queue |
 //! | NOTIFIED | readied before it had stopped                      | the M that runs it          |
-//! | PARKED   | stopped; the context is saved                      | whoever readies or holds it |
-//! | HELD     | stopped; somebody (the shrinker) works on its stack | the holder                  |
+//! | PARKED   | stopped; the context is saved                      | who readies or holds it     |
+//! | HELD     | stopped; a report or the shrinker uses its stack   | the holder                  |
 //!
 //! Transitions: `commit` EMPTY → PARKED on g0, after the context is saved; `notify` from any state, once
 //! for each park. Because `notify` is one swap, exactly one side sees the other: either `commit` comes first
 //! and `notify` returns true (the caller makes it runnable), or `notify` comes first and `commit` returns
-//! false (the M runs it on). The same between `notify` and `release`.
+//! false (the M runs it on). `notify` and `release` exclude each other in the same way.
 
 use crate::base::atomic::{AtomicU32, Ordering};
 
@@ -26,7 +26,7 @@ impl ParkWord {
         ParkWord(AtomicU32::new(EMPTY))
     }
 
-    /// Takes a notification that is already there, by the goroutine itself. False: it has to stop.
+    /// Called by the goroutine itself: takes a notification that is already there. False: it has to stop.
     #[inline]
     #[must_use]
     pub(crate) fn take_notification(&self) -> bool {
@@ -35,12 +35,12 @@ impl ParkWord {
             && self.0.compare_exchange(NOTIFIED, EMPTY, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// On g0, after the goroutine's context was saved. True: it is parked and no longer the caller's. False:
-    /// it was notified meanwhile, and the notification is taken.
+    /// Called on g0 after the goroutine's context was saved. True: it is parked and no longer belongs to the
+    /// caller. False: it was notified meanwhile, the notification is taken, and it runs on.
     #[inline]
     #[must_use]
     pub(crate) fn commit(&self) -> bool {
-        // Release: the saved context is seen by whoever readies it. Acquire: pairs with `notify`.
+        // Release: the waker or holder sees the saved context. Acquire: pairs with `notify`.
         match self.0.compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(_) => {
@@ -50,7 +50,7 @@ impl ParkWord {
         }
     }
 
-    /// Ends the wait. True: the goroutine was parked and now belongs to the caller, who must make it
+    /// Ends the wait. True: the goroutine was parked and now belongs to the caller, which must make it
     /// runnable.
     #[inline]
     #[must_use]

@@ -1,8 +1,8 @@
-//! Keeping a goroutine's belongings alive while a report reads them.
+//! Keeping data of a running goroutine alive while a report reads it.
 //!
 //! A goroutine's name lives in its join packet, and the registers of a marked blocking call in that call's
-//! frame. Both go away while the goroutine runs on, and nobody tells the report. A report that does not own
-//! the goroutine reads them so:
+//! frame. Both may go away at any time while the goroutine runs. A report that does not own the goroutine
+//! reads them like this:
 //!
 //! ```text
 //! report                                    goroutine
@@ -12,9 +12,9 @@
 //!    what it points to                      L4 frees what it pointed to
 //! R4 READERS = 0
 //! ```
-//! The barrier R2 comes before L3 on the goroutine's thread, and then L3 sees 1 and waits; or after, and then
-//! L1, which comes before L3, is seen by R3. The goroutine pays one load and a branch that is always the
-//! same.
+//! Either the barrier R2 takes effect on the goroutine's thread before L3: then L3 sees 1 and waits. Or it
+//! takes effect after L3: then R3 sees L1, which comes before L3. The goroutine pays one load and a
+//! well-predicted branch.
 
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
@@ -22,10 +22,10 @@ use crate::sys::membarrier;
 
 static READERS: AtomicU32 = AtomicU32::new(0);
 
-/// As long as it lives, what a pointer taken after its making points to stays.
+/// While it lives, everything stays alive that a pointer read after its creation points to.
 pub(crate) struct Reading(());
 
-/// `None` where the kernel has no such barrier: nothing is read this way then.
+/// `None` if the kernel has no membarrier: then nothing may be read this way.
 pub(crate) fn begin() -> Option<Reading> {
     if !membarrier::is_available() {
         return None;
@@ -37,12 +37,13 @@ pub(crate) fn begin() -> Option<Reading> {
 
 impl Drop for Reading {
     fn drop(&mut self) {
-        // Release: our reads come before what is freed then; pairs with the Acquire in `wait`.
+        // Release: our reads come before the owner frees the data; pairs with the Acquire in `wait`.
         READERS.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// After a pointer was taken away, before what it points to goes.
+/// Called after a pointer was taken away and before the data behind it is freed: waits for reports that read
+/// it.
 #[inline(always)]
 pub(crate) fn let_them_finish() {
     compiler_fence(Ordering::SeqCst);
@@ -51,7 +52,7 @@ pub(crate) fn let_them_finish() {
     }
 }
 
-/// A report reads for microseconds at a time.
+/// Yields until no report reads, because a report reads for microseconds at a time.
 #[cold]
 fn wait() {
     while READERS.load(Ordering::Acquire) != 0 {

@@ -1,18 +1,19 @@
-//! sysmon: a thread without a P that watches the Ps.
+//! sysmon: a thread without a P that watches the Ps and helps where an M cannot help itself.
 //!
 //! Each look:
-//! - takes the P of a marked blocking call that lasts (`in_syscall`), when another M needs it (to run a
-//!   goroutine, or to poll for I/O), or after 10 ms;
-//! - takes the P of a goroutine that is blocked in the kernel unmarked: its slice lasts, and its thread used
-//!   no CPU time between two looks (`slices.rs`, `block/unmarked.rs`);
-//! - asks a goroutine to stop whose slice is over (10 ms) while others wait; and after 1 ms already if the
-//!   one that waits was woken by a timer, by I/O or by another goroutine, because it will likely be brief;
-//! - finds Ps whose goroutines take turns quickly, and those that no longer do (`queue/deferred_wake.rs`);
-//! - stops a goroutine that lost its P while it was blocked, came back and computes without one;
-//! - fires timers that no P has time for;
+//! - takes the P of a long marked blocking call (`in_syscall`): when another M needs it, to run a goroutine
+//!   or to poll for I/O, or after 10 ms;
+//! - takes the P of a goroutine that blocks in an unmarked call: its slice is long, and its thread used no
+//!   CPU time between two looks (`slices.rs`, `block/unmarked.rs`);
+//! - preempts a goroutine whose slice is over while others wait: after 10 ms, or after 1 ms if a waiting one
+//!   was woken by a timer, by I/O or by another goroutine, because that one will likely run only briefly;
+//! - marks Ps as brisk whose goroutines take turns quickly, and unmarks those whose goroutines no longer do
+//!   (`queue/deferred_wake.rs`);
+//! - stops a goroutine that lost its P while it was blocked, has returned, and computes without a P;
+//! - fires overdue timers of Ps whose goroutines run too long;
 //! - polls for I/O if no M did for 10 ms.
 //!
-//! `pauses.rs` says how long it rests between two looks.
+//! `pauses.rs` chooses the pause between two looks.
 //!
 //! It never allocates and takes no lock that user code may hold.
 
@@ -41,18 +42,18 @@ const MILLI: u64 = 1_000_000;
 
 /// A time slice (ns).
 const SLICE: u64 = 10 * MILLI;
-/// A time slice while a goroutine waits that is likely brief (ns).
+/// A time slice (ns) while a goroutine waits that will likely run only briefly.
 const SLICE_URGENT: u64 = MILLI;
-/// If no M polled for I/O for this long (ns), none has time to.
+/// If no M has polled for I/O for this long (ns), sysmon polls: all Ms are busy.
 const UNPOLLED: u64 = 10 * MILLI;
-/// A timer that is overdue by this much (ns) has no P that looks after it.
+/// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
 
 struct Sysmon {
     seen: Box<[Seen]>,
     pauses: Pauses,
-    /// At the last look there was something to be in time for: some goroutine, or a marked call, has had a
-    /// core since the look before, or a goroutine was found that is blocked, and more of them may follow.
+    /// The last look found something that needs sysmon to be on time: a goroutine or a marked call that has
+    /// lasted since the look before, or a blocked goroutine, which others may follow.
     in_demand: bool,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
@@ -63,7 +64,7 @@ struct Sysmon {
 struct Waiting {
     /// Woken goroutines in the global queue.
     urgent: bool,
-    /// Anything, anywhere.
+    /// Any goroutine, in any queue.
     any: bool,
     /// No P is idle and no M looks for work.
     unattended: bool,
@@ -96,7 +97,7 @@ fn runs_without_p(m: &'static M) -> bool {
     m.p().is_none() && m.in_runtime.get() == 0 && m.current().is_some_and(|g| !g.blocking.get())
 }
 
-/// The thread. `eager`: its scheduling policy is to be left alone.
+/// sysmon's thread. `eager`: it does not change its scheduling policy.
 pub(crate) fn run(eager: bool) {
     let _stack = signal::prepare_thread();
     SCHED.platform.sysmon.tid.store(thread::tid(), Ordering::Relaxed);
@@ -153,13 +154,13 @@ impl Sysmon {
         self.look_at_detached();
         self.pauses.set_wakeup_preemption(self.in_demand);
         housekeeper::request_pass();
-        // On a brisk P a goroutine may wait at any time, and tells nobody; and a caller waits for Ps that
-        // have to go.
+        // On a brisk P a goroutine may wait at any time without waking sysmon. And a call that shrinks
+        // GOMAXPROCS waits until the retired Ps are given up.
         waiting.any |= some_brisk || SCHED.platform.ps_leaving();
         self.pauses.choose(now, waiting.any, some_brisk, some_call, acted, unattended);
     }
 
-    /// Fires the timers of Ps whose goroutines run for so long that they do not come to look at them.
+    /// Fires the timers of Ps whose goroutines run so long that the Ps do not get to their timers.
     fn fire_overdue_timers(&self, now: u64) {
         if poll_wait::is_waiting() || due_timers::earliest().saturating_add(TIMER_OVERDUE) > now {
             return;
@@ -181,7 +182,7 @@ impl Sysmon {
         } else if now - self.polls.1 >= UNPOLLED {
             poll_wait::poll_without_p();
         } else {
-            poll_wait::ensure(); // an idle P's M may poll
+            poll_wait::ensure(); // wakes an M for an idle P, which then polls
         }
     }
 

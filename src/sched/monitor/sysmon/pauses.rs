@@ -1,10 +1,13 @@
-//! How long sysmon rests between two looks.
+//! How long sysmon pauses between two looks.
 //!
-//! When it was woken or found something to do it looks again soon (after 20 µs, or 150 µs if no marked call
-//! is under way) and, as long as nothing needs it, twice as seldom each time; and it sleeps for good when
-//! every P has been idle for some looks. While goroutines wait for a P its pauses are short, and a goroutine
-//! that has to wait cuts a longer one short: it tells sysmon (`wake_sysmon::look_soon`) after it was queued,
-//! and sysmon looks at the queues after it has said that its pause will be long, so one sees the other.
+//! After it was woken or found something to do, sysmon looks again soon: after 20 µs, or 150 µs if no
+//! marked call is under way. As long as nothing needs it, each pause is twice as long as the one before. When
+//! every P has been idle for some looks, it sleeps until it is woken.
+//!
+//! While goroutines wait for a P the pauses are short. A thread that queues a goroutine while all Ps are busy
+//! cuts a long pause short (`wake_sysmon::look_soon`). It queues first and then reads whether sysmon is in a
+//! long pause; sysmon first announces a long pause and then looks at the queues. So one of them sees the
+//! other.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,31 +19,32 @@ use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
 
-/// The first pause (ns). The kernel adds 50 µs.
+/// The first pause (ns). The kernel adds its timer slack of 50 µs.
 const PAUSE: u64 = 20 * MICRO;
-/// The longest pause while goroutines wait for a P (ns). A P may be lost to a call that blocks unmarked for
-/// twice this: less than half a millisecond.
+/// The longest pause (ns) while goroutines wait for a P. An unmarked blocking call may keep its P for twice
+/// this long: less than half a millisecond.
 const PAUSE_WAITING: u64 = 150 * MICRO;
 /// The longest pause while all Ps are busy or descriptors are registered (ns).
 const PAUSE_BUSY: u64 = MILLI;
 /// The longest pause otherwise (ns).
 const PAUSE_MAX: u64 = 10 * MILLI;
 
-/// Looks at idle Ps before it sleeps for good. A server's Ps become idle and busy again thousands of times a
-/// second, and waking sysmon each time would cost more than the request.
+/// After more looks than this at which all Ps were idle, sysmon sleeps until it is woken. A server's Ps
+/// become idle and busy again thousands of times a second, and waking sysmon each time would cost more than
+/// the request.
 const LINGER: u32 = 5;
 
-/// For this many looks after goroutines waited for a P, they are thought to: between two goroutines that take
-/// turns there are moments when none waits.
+/// For this many looks after goroutines waited for a P, sysmon assumes that some still do: between two
+/// goroutines that take turns there are moments when none waits.
 const WAITED: u32 = 8;
 
-/// After this many looks at which nothing was urgent sysmon no longer takes the CPU from running threads.
+/// After this many looks at which nothing was urgent, sysmon's wake-ups no longer preempt running threads.
 const POLITE_AFTER: u32 = 16;
 
 pub(super) struct Pauses {
     /// The next pause (ns).
     next: u64,
-    /// Goroutines waited at one of this many looks from now backwards.
+    /// For this many more looks sysmon assumes that goroutines wait for a P ([`WAITED`]).
     waited: u32,
     /// Some P was brisk at the last look.
     some_brisk: bool,
@@ -50,7 +54,7 @@ pub(super) struct Pauses {
     quiet_looks: u32,
     /// The scheduling policy may be changed.
     may_be_polite: bool,
-    /// sysmon does not take the CPU from running threads.
+    /// sysmon's wake-ups do not preempt running threads.
     polite: bool,
 }
 
@@ -78,8 +82,8 @@ impl Pauses {
         }
     }
 
-    /// Until a P is taken from the idle list. SeqCst: either we see that one is busy, or its taker sees us
-    /// asleep.
+    /// Sleeps until a thread takes a P from the idle list. SeqCst: either we see that a P is busy, or its
+    /// taker sees `asleep`.
     fn sleep_for_good(&mut self) {
         let own = &SCHED.platform.sysmon;
         own.asleep.store(true, Ordering::SeqCst);
@@ -105,9 +109,9 @@ impl Pauses {
         own.in_long_pause.store(false, Ordering::Relaxed);
     }
 
-    /// Chooses the next pause. `some_wait`: goroutines wait for a P; `acted`: the last look did something;
+    /// Chooses the next pause. `some_wait`: goroutines wait for a P. `acted`: the last look did something.
     /// `unattended`: of the Ps that may not have looked at their timers since the last look, the one with the
-    /// earliest.
+    /// earliest timer.
     pub(super) fn choose(
         &mut self,
         now: u64,
@@ -128,7 +132,7 @@ impl Pauses {
         } else {
             PAUSE_MAX
         };
-        // Only a marked call can be judged after a shorter one.
+        // Only for a marked call is a shorter pause of use.
         let shortest = if some_call { PAUSE } else { PAUSE_WAITING };
         self.next = if acted { PAUSE } else { (self.next * 2).clamp(shortest, longest) };
         if let Some(p) = unattended
@@ -139,12 +143,12 @@ impl Pauses {
         }
     }
 
-    /// Chooses whether sysmon takes the CPU from running threads when it wakes up.
+    /// Chooses whether sysmon preempts a running thread when it wakes up (the kernel's scheduling policy).
     ///
-    /// While goroutines take turns by themselves, a look that takes the CPU from one of them costs more than
-    /// it is worth (measured with echo and timers: a sixth of all CPU time). Then sysmon waits for a core
-    /// that is free, and the thread of a goroutine that blocks leaves one, unless other processes want it.
-    /// Slices that last, and calls that block one after the other, need sysmon in time.
+    /// While goroutines take turns by themselves, a look that preempts one of them costs more than it is
+    /// worth (measured with echo and timers: a sixth of all CPU time). Then sysmon waits for a free core; a
+    /// goroutine that blocks leaves one, unless other processes want it. Long slices, and calls that block
+    /// one after the other, need sysmon on time.
     pub(super) fn set_wakeup_preemption(&mut self, in_demand: bool) {
         self.quiet_looks = if in_demand { 0 } else { self.quiet_looks.saturating_add(1) };
         let polite = self.may_be_polite && self.quiet_looks >= POLITE_AFTER;

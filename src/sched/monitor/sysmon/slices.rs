@@ -1,4 +1,4 @@
-//! Watching the slice or the call of one P: is its goroutine blocked, or does it compute for too long?
+//! sysmon's look at one P: is its goroutine blocked in a call, or has it computed for too long?
 
 use std::sync::atomic::Ordering;
 
@@ -13,13 +13,13 @@ use crate::sys::thread;
 
 /// A marked blocking call keeps its P this long (ns) when another M needs it.
 const SYSCALL_GRACE: u64 = 20 * MICRO;
-/// And this long (ns) if none does.
+/// A marked blocking call keeps its P this long (ns) when no other M needs it.
 const SYSCALL_MAX: u64 = 10 * MILLI;
 /// An unmarked call keeps its P this long (ns) when another M needs it.
 const BLOCKED_GRACE: u64 = 130 * MICRO;
-/// And this long (ns) if none does.
+/// An unmarked call keeps its P this long (ns) when no other M needs it.
 const BLOCKED_MAX: u64 = 20 * MILLI;
-/// Whether a thread sleeps is asked again after at most this long (ns).
+/// sysmon asks the kernel again whether a thread sleeps after at most this long (ns).
 const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
 
 /// What sysmon saw of a P at earlier looks.
@@ -27,15 +27,15 @@ const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
 pub(super) struct Seen {
     tick: u32,
     syscall_tick: u32,
-    /// The tick of the last look, and when that was.
+    /// The tick of the last look, and its time (ns).
     turns: (u32, u64),
-    /// When this slice or call was first seen.
+    /// When this slice or call was first seen (ns).
     since: u64,
-    /// When the kernel may be asked again whether the M's thread sleeps.
+    /// The time (ns) from which on the kernel may be asked again whether the M's thread sleeps.
     ask_after: u64,
-    /// Time of a look, and the CPU time of the M's thread then.
+    /// The time of a look, and the CPU time of the M's thread then (ns).
     sample: Option<(u64, u64)>,
-    /// The same, of the first look at which this slice was not new.
+    /// As `sample`, of the first look at which this slice was not new.
     first: Option<(u64, u64)>,
 }
 
@@ -55,11 +55,11 @@ impl Seen {
         (self.sample, self.first) = (None, None);
     }
 
-    /// Whether the M's thread has had a core since it was first looked at in this slice, for half of the time
-    /// or for a whole slice. If other processes had it, taking the P from the thread that will get the core
-    /// back next helps nobody.
+    /// Whether the M's thread has had a core since the first look at this slice, for half of the time or for
+    /// a whole slice. If other processes had the core, taking the P does not help: this thread will get the
+    /// core back next.
     fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
-        // Less than before: it is another thread's.
+        // Less CPU time than before: the P has another M, and so another thread.
         let Some((then, cpu_then)) = self.first.filter(|&(_, cpu_then)| cpu_then <= cpu) else {
             self.first = Some((now, cpu));
             return false;
@@ -87,8 +87,8 @@ impl Seen {
         if cpu.saturating_sub(cpu_then) >= wall / 8 || now < self.ask_after {
             return false;
         }
-        // A thread that waits for a core uses no CPU time either. It may wait for milliseconds, and to ask
-        // takes ten microseconds: not at every look.
+        // A thread that waits for a core uses no CPU time either, so ask the kernel whether it sleeps. It may
+        // wait for milliseconds, and asking takes ten microseconds, so do not ask at every look.
         let asleep = thread::is_asleep(m.tid()).unwrap_or(true);
         if !asleep {
             self.ask_after = now + (2 * wall).min(ASK_AT_LEAST_EVERY);
@@ -113,22 +113,22 @@ impl Sysmon {
         let local = !p.runq.is_empty();
         let retired = p.retired.load(Ordering::Relaxed);
         if retired {
-            p.preempt.store(true, Ordering::Relaxed); // the owner may have answered an earlier request just then
+            p.preempt.store(true, Ordering::Relaxed); // an earlier request may be lost
         }
         if local && !retired && !p.deferred_wake.keeps(&p.runq) {
             SCHED.wake_p(); // the thread that put it there may have seen no idle P (`requeue_yielded`)
         }
         let needed = local || (waiting.any && waiting.unattended) || retired;
-        // A call that blocks must not keep the P from an M that would poll, either.
+        // A call that blocks must not keep its P from an M that would poll for I/O, either.
         let wanted = needed || waiting.unpolled;
         if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
-            // The first sample at once: then two pauses are enough to find a goroutine that blocked as soon
-            // as it ran.
+            // Take the first sample at once: then two pauses are enough to find a goroutine that blocked as
+            // soon as it ran.
             let runs_code = wanted && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
             let turns = seen.turns;
             *seen = Seen { tick, syscall_tick, turns, since: now, ask_after: now, sample, first: None };
-            // A call that sleeps already need not be given time.
+            // If the call's thread sleeps already, take its P without a grace period.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
             let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
             self.in_demand |= retaken;
@@ -142,7 +142,7 @@ impl Sysmon {
         }
         let Some(m) = p.m() else { return false };
         let slice = if local { SLICE_URGENT } else { SLICE };
-        // Without a clock that tells, it does.
+        // If the thread's CPU time cannot be read, assume that it runs.
         let mut runs = true;
         if let Some(cpu) = thread::cpu_nanos(m.tid()) {
             if (wanted || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, wanted) && detach(m, p) {
