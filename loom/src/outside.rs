@@ -1,6 +1,7 @@
-//! What the included files use of the layers below the scheduler, and what does not matter to a model.
+//! Stand-ins for the layers below the scheduler that the included files use, and that do not matter to a
+//! model.
 
-/// Nothing is fetched ahead.
+/// Prefetching does nothing.
 pub(crate) mod arch {
     pub(crate) fn prefetch(_address: usize) {}
 
@@ -56,7 +57,7 @@ pub(crate) mod sys {
         }
 
         /// # Safety
-        /// It came from [`reserve`], with this size, and nobody uses it any more.
+        /// It came from [`reserve`], with this size, and no thread uses it any more.
         pub(crate) unsafe fn release(start: usize, size: usize) {
             // SAFETY: the caller's promise.
             unsafe { dealloc(start as *mut u8, layout(size)) };

@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use crate::chan::errors::{RecvError, SendError, TryRecvError, TrySendError};
-use crate::chan::handle::Handle;
 use crate::chan::receiver::Receiver;
+use crate::chan::select::handle::Handle;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::goroutine::sleep_future::{Sleep, sleep_until};

@@ -10,14 +10,14 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Duration;
 
-use crate::chan::engine::{self, Nodes, Patience, Slot, in_order};
 use crate::chan::errors::{RecvError, SendError};
-use crate::chan::handle::Handle;
 use crate::chan::receiver::Receiver;
+use crate::chan::select::engine::{self, Nodes, Patience, Slot, in_order};
+use crate::chan::select::handle::Handle;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::Outcome;
 
-pub use crate::chan::engine::Op as Case;
+pub use crate::chan::select::engine::Op as Case;
 pub use gort_macros::__select as expand;
 
 /// A receive of a select.

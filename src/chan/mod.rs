@@ -25,36 +25,19 @@
 //!
 //! [crossbeam-channel]: https://docs.rs/crossbeam-channel
 
-mod alarm;
-mod array;
-mod array_select;
 mod asyncs;
-mod at;
-mod block;
 pub(crate) mod counter;
-pub(crate) mod engine;
 mod errors;
-pub(crate) mod handle;
+mod flavors;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod internal;
 mod iter;
-mod list;
-mod list_select;
 mod macros;
-mod pad;
-mod payload;
 mod receiver;
-mod relax;
-mod ring;
-mod rng;
-mod select;
+pub(crate) mod select;
 mod sender;
-mod slot;
-mod tick;
 pub(crate) mod waitq;
-mod zero;
-mod zero_select;
 
 #[cfg(test)]
 mod tests;
@@ -64,6 +47,7 @@ use std::time::{Duration, Instant};
 
 use crate::sched::park::clock;
 
+pub use self::select::{Select, SelectedOperation};
 #[doc(inline)]
 pub use crate::{__chan_select as select, __chan_select_biased as select_biased};
 pub use asyncs::{RecvFuture, SendFuture};
@@ -73,7 +57,6 @@ pub use errors::{
 };
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
-pub use select::{Select, SelectedOperation};
 pub use sender::Sender;
 
 /// The largest ring that is allocated, in bytes. A bounded channel that would need a larger one is a list
@@ -88,7 +71,7 @@ const MAX_RING_BYTES: usize = 16 << 20;
 /// assert_eq!(r.recv(), Ok("done"));
 /// ```
 pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
-    let (s, r) = counter::new(list::List::new(None));
+    let (s, r) = counter::new(flavors::list::List::new(None));
     (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) })
 }
 
@@ -112,19 +95,19 @@ pub fn unbounded<T>() -> (Sender<T>, Receiver<T>) {
 /// ```
 pub fn bounded<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
     if cap == 0 {
-        let (s, r) = counter::new(zero::Zero::new());
+        let (s, r) = counter::new(flavors::zero::Zero::new());
         return (Sender { flavor: sender::Flavor::Zero(s) }, Receiver { flavor: receiver::Flavor::Zero(r) });
     }
-    if cap.saturating_mul(size_of::<slot::Slot<T>>()) > MAX_RING_BYTES {
+    if cap.saturating_mul(size_of::<flavors::slot::Slot<T>>()) > MAX_RING_BYTES {
         return limited_list(cap);
     }
-    let (s, r) = counter::new(array::Array::new(cap));
+    let (s, r) = counter::new(flavors::array::Array::new(cap));
     (Sender { flavor: sender::Flavor::Array(s) }, Receiver { flavor: receiver::Flavor::Array(r) })
 }
 
 /// Creates a bounded channel that is a list with a limit instead of a ring.
 fn limited_list<T>(cap: usize) -> (Sender<T>, Receiver<T>) {
-    let (s, r) = counter::new(list::List::new(Some(cap)));
+    let (s, r) = counter::new(flavors::list::List::new(Some(cap)));
     (Sender { flavor: sender::Flavor::List(s) }, Receiver { flavor: receiver::Flavor::List(r) })
 }
 
@@ -158,7 +141,7 @@ pub fn after(duration: Duration) -> Receiver<Instant> {
 /// assert!(Instant::now() >= when);
 /// ```
 pub fn at(when: Instant) -> Receiver<Instant> {
-    Receiver { flavor: receiver::Flavor::At(Arc::new(at::At::new(when))) }
+    Receiver { flavor: receiver::Flavor::At(Arc::new(flavors::at::At::new(when))) }
 }
 
 /// A receiver that never gets a message and is never disconnected.
@@ -188,7 +171,9 @@ pub const fn never<T>() -> Receiver<T> {
 pub fn tick(duration: Duration) -> Receiver<Instant> {
     let now = clock::now();
     match now.checked_add(duration) {
-        Some(_) => Receiver { flavor: receiver::Flavor::Tick(Arc::new(tick::Tick::new(now, duration))) },
+        Some(_) => {
+            Receiver { flavor: receiver::Flavor::Tick(Arc::new(flavors::tick::Tick::new(now, duration))) }
+        }
         None => never(),
     }
 }
@@ -197,9 +182,9 @@ pub fn tick(duration: Duration) -> Receiver<Instant> {
 pub(crate) fn alarm(
     when: Option<Instant>,
     period: Option<Duration>,
-) -> (Arc<alarm::Alarm>, Receiver<Instant>) {
-    let alarm = Arc::new(alarm::Alarm::new(when, period));
+) -> (Arc<flavors::alarm::Alarm>, Receiver<Instant>) {
+    let alarm = Arc::new(flavors::alarm::Alarm::new(when, period));
     (alarm.clone(), Receiver { flavor: receiver::Flavor::Alarm(alarm) })
 }
 
-pub(crate) use alarm::Alarm;
+pub(crate) use flavors::alarm::Alarm;

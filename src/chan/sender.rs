@@ -5,13 +5,13 @@ use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use crate::chan::array::Array;
 use crate::chan::counter::SenderSide;
 use crate::chan::errors::{SendError, SendTimeoutError, TrySendError};
-use crate::chan::handle::Handle;
-use crate::chan::list::List;
+use crate::chan::flavors::array::Array;
+use crate::chan::flavors::list::List;
+use crate::chan::flavors::zero::Zero;
+use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome};
-use crate::chan::zero::Zero;
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::clock;
 

@@ -5,7 +5,7 @@ use std::ptr;
 use std::time::Instant;
 
 use super::inner::Canceler;
-use crate::chan::handle::Handle;
+use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::limit::Limit;

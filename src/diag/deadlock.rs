@@ -1,4 +1,4 @@
-//! All goroutines are asleep: finding out that nobody will ever wake anybody up.
+//! The deadlock detector: finds out that all goroutines are asleep and that nothing will ever wake one.
 //!
 //! It is a deadlock when
 //! 1. some thread outside of gort (main) waits for something of gort's, without a deadline;
@@ -7,19 +7,19 @@
 //! 3. every thread of the process is gort's own (an M, sysmon, the housekeeper) or waits as in 1;
 //! 4. the program has no signal handler of its own, which could do anything.
 //!
-//! Then nobody is left who could end a wait. A goroutine in a blocking call, marked or not, is not parked
+//! Then nothing is left that could end a wait. A goroutine in a blocking call, marked or not, is not parked
 //! (2), and a thread that gort does not know might send something later (3), so neither is ever taken for a
 //! deadlock.
 //!
-//! These are looked at one after the other while things may move. But whoever moves leaves a trace: a
-//! goroutine that runs counts a tick of its P, and a foreign thread that comes to wait counts a wait. If both
-//! counts are the same before and after, and everybody was found asleep between, then all slept at once: the
-//! last one that was awake would have had to go to sleep, and be counted.
+//! The check looks at these one after the other while things may move. But a movement leaves a trace: a
+//! goroutine that runs counts a tick of its P, and a foreign thread that begins to wait counts a wait. If
+//! both counts are the same before and after, and all were found asleep in between, then all slept at the
+//! same time: the last one that was awake would have had to go to sleep, and that would have been counted.
 //!
-//! sysmon asks for the check when it finds every P idle, and a foreign thread when it waits while all are.
-//! The housekeeper makes it a moment later. If it was only a strange thread that stood against it, it looks a
-//! few times more, in growing intervals: the thread may have ended. Then it leaves it; an idle process must
-//! not wake up for ever.
+//! sysmon requests the check when it finds every P idle, and a foreign thread when it waits while all are.
+//! The housekeeper makes the check a moment later. If only a thread that gort does not know speaks against a
+//! deadlock, it checks a few times more, at growing intervals, because that thread may end. Then it gives up:
+//! an idle process must not wake up forever.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write};
@@ -43,8 +43,8 @@ use crate::timer::NEVER;
 
 /// What happens when all goroutines wait for each other, and main for them.
 ///
-/// There is no way to go on with a panic in main: the goroutines still borrow from it, as does whatever it
-/// waits for.
+/// It is not possible to go on with a panic in main: the goroutines may still borrow from its stack, as may
+/// the object that it waits for.
 #[derive(Default)]
 #[non_exhaustive]
 pub enum OnDeadlock {
@@ -54,7 +54,7 @@ pub enum OnDeadlock {
     Report,
     /// Print the same and abort, so that there is a core dump.
     Abort,
-    /// Call this, on a thread of the runtime's own. When it returns, the program waits on.
+    /// Call this function, on a thread of the runtime's own. When it returns, the program goes on waiting.
     Callback(Box<dyn Fn(&Dump) + Send + Sync>),
     /// Do not look for deadlocks.
     Ignore,
@@ -71,23 +71,24 @@ impl fmt::Debug for OnDeadlock {
     }
 }
 
-/// What to do; unset: nothing is looked for.
+/// What to do after a deadlock was found.
 static ACTION: OnceLock<OnDeadlock> = OnceLock::new();
 static ENABLED: AtomicBool = AtomicBool::new(false);
-/// A check was asked for.
+/// A check was requested.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// How long after a request the first look is. A program with sockets is idle all the time, and seldom dead.
+/// The time between a request and the first check. It is longer for a program with sockets, which is often
+/// idle and rarely in a deadlock.
 fn first_look() -> Duration {
     if netpoll::has_waiters() { Duration::from_secs(1) } else { LOOKS[0] }
 }
 
-/// The check is made this long after everything became idle; then, if need be, again after each of the
-/// others.
+/// The first check is made this long after everything became idle; each further check, if needed, after the
+/// next interval.
 const LOOKS: [Duration; 4] =
     [Duration::from_millis(10), Duration::from_millis(100), Duration::from_secs(1), Duration::from_secs(10)];
 
-/// Once, at start-up.
+/// Called once, at start-up.
 pub(super) fn init(action: OnDeadlock) {
     let wanted = !matches!(action, OnDeadlock::Ignore);
     if ACTION.set(action).is_ok() {
@@ -95,7 +96,7 @@ pub(super) fn init(action: OnDeadlock) {
     }
 }
 
-/// Every P is idle: asks for a check, unless something will surely happen later.
+/// Called when every P is idle: requests a check, unless a timer will fire later.
 pub(super) fn all_idle() {
     let wanted = ENABLED.load(Ordering::Relaxed) && due_timers::earliest() == NEVER;
     if wanted && !WANTED.swap(true, Ordering::SeqCst) {
@@ -103,11 +104,11 @@ pub(super) fn all_idle() {
     }
 }
 
-/// Looks for deadlocks when asked to. On the housekeeper's thread.
+/// Makes the checks, on the housekeeper's thread.
 pub(super) struct Detective {
-    /// A request was seen and not answered yet: further ones need not wake us.
+    /// A request was seen and not answered yet.
     asked: bool,
-    /// When to look, and for which time.
+    /// When to make the next check, and how many were made before it.
     next: Option<(Instant, usize)>,
 }
 
@@ -116,7 +117,7 @@ impl Detective {
         Detective { asked: false, next: None }
     }
 
-    /// Looks if it is time to. Returns when it is the next time.
+    /// Makes a check if it is due. Returns when the next one is due.
     pub(super) fn serve(&mut self) -> Option<Instant> {
         if !self.asked && WANTED.load(Ordering::Relaxed) {
             self.asked = true;
@@ -127,8 +128,8 @@ impl Detective {
             && Instant::now() >= at
         {
             *self = Detective::new();
-            // SeqCst: a thread that asks from now on wakes us again; one that asked before is asleep or will
-            // be seen awake.
+            // SeqCst: a thread that requests a check from now on wakes the housekeeper again; a thread that
+            // did before is asleep, or this check will see it awake.
             WANTED.swap(false, Ordering::SeqCst);
             match look() {
                 Finding::Alive => {}
@@ -142,17 +143,17 @@ impl Detective {
     }
 }
 
-/// The result of a look.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finding {
-    /// Somebody is awake, or will be. If that ends, another check is asked for.
+    /// A goroutine or thread is awake, or will be. When that ends, another check will be requested.
     Alive,
-    /// Only a thread that gort does not know might be.
+    /// Only a thread that gort does not know, or a signal handler, could still end a wait.
     Stranger,
     Deadlock,
 }
 
-/// Looks whether there is a deadlock.
+/// Checks whether there is a deadlock.
 fn look() -> Finding {
     let before = activity();
     if !all_parked() {
@@ -171,7 +172,7 @@ fn look() -> Finding {
     if all_parked() && activity() == before { Finding::Deadlock } else { Finding::Alive }
 }
 
-/// Changes whenever somebody ran.
+/// Changes whenever a goroutine or a foreign thread ran.
 fn activity() -> (u64, u64) {
     (SCHED.all_ps().map(|p| u64::from(p.tick.load(Ordering::SeqCst))).sum(), foreign_thread::waits())
 }
@@ -198,7 +199,7 @@ fn all_parked() -> bool {
     })
 }
 
-/// Does what the program asked for in this case.
+/// Does what the program chose for a deadlock.
 fn act() {
     match ACTION.get() {
         None | Some(OnDeadlock::Ignore) => {}

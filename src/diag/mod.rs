@@ -1,5 +1,5 @@
-//! Reports: dumps, deadlocks, leaked goroutines, schedtrace, SIGQUIT, stack overflows. They look down at
-//! everything; the core reaches them only through `sched/hooks.rs`.
+//! Reports: dumps, deadlocks, leaked goroutines, schedtrace, SIGQUIT, stack overflows. They use all other
+//! layers; the core calls them only through `sched/hooks.rs`.
 
 pub(crate) mod deadlock;
 pub(crate) mod dump;
@@ -16,14 +16,15 @@ use crate::sys::env::Settings;
 use deadlock::{Detective, OnDeadlock};
 use schedtrace::Trace;
 
-/// What the program wants of reports; where it says nothing, the environment does, or the defaults hold.
+/// The program's settings for reports. For a setting that is `None`, the environment's value holds, or the
+/// default.
 #[derive(Debug, Default)]
 pub(crate) struct Choices {
     pub(crate) on_deadlock: Option<OnDeadlock>,
     pub(crate) sigquit: Option<bool>,
 }
 
-/// What the program chose before the runtime starts, and what the housekeeper serves afterwards.
+/// The program's settings, until the runtime starts; and the state of the reports that the housekeeper makes.
 static STATE: Mutex<State> = Mutex::new(State { choices: None, detective: Detective::new(), trace: None });
 
 struct State {
@@ -36,12 +37,12 @@ fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the program wants, before the runtime starts. Afterwards it has no effect.
+/// Sets the program's settings. It has an effect only before the runtime starts.
 pub(crate) fn choose(choices: Choices) {
     state().choices = Some(choices);
 }
 
-/// At boot.
+/// Called at boot: installs handlers and applies the settings.
 pub(crate) fn boot(settings: &Settings) {
     let mut state = state();
     let choices = state.choices.take().unwrap_or_default();
@@ -56,12 +57,12 @@ pub(crate) fn boot(settings: &Settings) {
     state.trace = settings.debug.schedtrace.map(|every| Trace::new(every, settings.debug.scheddetail));
 }
 
-/// Every P is idle, or a foreign thread is about to wait while all are.
+/// Called when every P is idle, or when a foreign thread is about to wait while all are.
 pub(crate) fn all_idle() {
     deadlock::all_idle();
 }
 
-/// On the housekeeper's thread: serves what was asked for. Returns when it wants to be called again.
+/// Called on the housekeeper's thread: serves requests. Returns when it wants to be called again.
 pub(crate) fn housekeep() -> Option<Instant> {
     sigquit::serve();
     let mut state = state();

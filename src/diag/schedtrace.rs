@@ -1,9 +1,9 @@
 //! `GODEBUG=schedtrace=1000,scheddetail=1`: the scheduler's state as text, in Go's words and with Go's
 //! numbers for states.
 //!
-//! Everything is read while it changes: numbers of one line need not belong to the same moment. What gort
-//! does not have (a garbage collector) says so: `gcwaiting=false`. `gfreecnt` is left out: only its owner may
-//! look at a P's list of dead goroutines.
+//! The values are read while they change: the numbers of one line need not belong to the same moment. Fields
+//! for things that gort does not have (a garbage collector) are constant: `gcwaiting=false`. `gfreecnt` is
+//! left out: only the owner of a P may look at its list of dead goroutines.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sys::stderr;
 
-/// Prints the scheduler's state at regular times.
+/// Prints the scheduler's state at regular intervals.
 pub(super) struct Trace {
     every: Duration,
     detail: bool,
@@ -31,11 +31,11 @@ impl Trace {
         Trace { every, detail, start, next: start + every }
     }
 
-    /// Prints if it is time to. Returns when it is the next time.
+    /// Prints if it is due. Returns when it is due next.
     pub(super) fn print_if_due(&mut self) -> Instant {
         let now = Instant::now();
         if now >= self.next {
-            // After a long stop of the whole process the missed ones are left out.
+            // If the whole process was stopped for a while, the missed lines are left out.
             while self.next <= now {
                 self.next += self.every;
             }
@@ -45,8 +45,8 @@ impl Trace {
     }
 }
 
-/// The line for `milliseconds` after the start; with `detail`, one more for each P, M and G. On a thread of
-/// the runtime's own.
+/// The line for `milliseconds` after the start; with `detail`, one more for each P, M and G. The caller is a
+/// service thread of the runtime.
 fn text(milliseconds: u128, detail: bool) -> String {
     let mut out = String::new();
     // Writing to a String does not fail.
@@ -58,7 +58,7 @@ fn write_summary(out: &mut String, milliseconds: u128) -> std::fmt::Result {
     // sysmon and the housekeeper count as threads, as sysmon does in Go.
     let threads = alive().count() + 2;
     let spinning = SCHED.idle.spinning();
-    // Work waits, a P is idle, and nobody looks.
+    // Work waits, a P is idle, and no M spins.
     let need = spinning == 0 && SCHED.idle.idle() != 0 && SCHED.global_len() + SCHED.preempted_len() != 0;
     let idle = SCHED.lock().idle_m_count();
     write!(
@@ -149,12 +149,12 @@ fn alive() -> impl Iterator<Item = &'static M> {
     SCHED.platform.live_ms()
 }
 
-/// `P::m` keeps the last owner; this is the present one.
+/// The M that owns `p` now; `P::m` may be the last owner.
 fn owner(p: &'static P) -> Option<&'static M> {
     p.m().filter(|m| m.p().is_some_and(|its| std::ptr::eq(its, p)))
 }
 
-/// Go's numbers.
+/// Go's number for the state of a P.
 fn p_status(p: &P) -> u32 {
     if SCHED.is_idle(p.id as usize) {
         0

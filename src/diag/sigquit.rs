@@ -1,8 +1,8 @@
 //! SIGQUIT (Ctrl-\ on a terminal), as in Go: prints where every goroutine is, and ends the process with
 //! status 2.
 //!
-//! The handler only wakes the housekeeper. A second SIGQUIT has the default action, in case the first one
-//! could not be served.
+//! The handler only wakes the housekeeper, which starts the report. A second SIGQUIT has the default action,
+//! in case the first one could not be served.
 
 use std::ffi::c_void;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ use crate::sys::{process, stderr};
 static PREVIOUS: Previous = Previous::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Once, at start-up. A program that handles or ignores the signal itself keeps it.
+/// Called once, at start-up. Does nothing if the program handles or ignores the signal itself.
 pub(crate) fn init() {
     if signal::is_default(SIGQUIT) {
         signal::install(SIGQUIT, on_quit, &PREVIOUS);
@@ -30,7 +30,7 @@ extern "C" fn on_quit(_number: i32, _info: *mut SigInfo, _context: *mut c_void) 
     wake_housekeeper();
 }
 
-/// On the housekeeper: if the signal came, prints and ends the process.
+/// Called on the housekeeper: if the signal came, prints the report and ends the process.
 pub(super) fn serve() {
     if ASKED.load(Ordering::Relaxed) && ASKED.swap(false, Ordering::Acquire) {
         report_thread::run(print_and_end);

@@ -1,4 +1,4 @@
-//! Stack overflows: a goroutine that runs into its guard page gets a report that names it, and the process
+//! Stack overflows. When a goroutine runs into its guard page, a report names the goroutine and the process
 //! aborts, as it does for a thread. Any other fault goes to the handler that was there before.
 
 use std::ffi::c_void;
@@ -12,7 +12,7 @@ use crate::sys::{process, stderr, thread};
 /// The handlers that were there before, in the order of [`MEMORY_FAULTS`].
 static PREVIOUS: [Previous; 2] = [const { Previous::new() }; 2];
 
-/// Once, at start-up.
+/// Called once, at start-up.
 pub(super) fn init() {
     for (number, previous) in MEMORY_FAULTS.into_iter().zip(&PREVIOUS) {
         signal::install(number, on_fault, previous);
@@ -41,7 +41,7 @@ fn report(g: &'static G) {
     let _ = write!(out, "\ngoroutine {}", g.id());
     // SAFETY: the info of a running goroutine is valid until it ends, and it is stopped right here.
     if let Some(name) = unsafe { g.info() }.and_then(|info| info.name.as_deref()) {
-        // Not so much of it that the rest has no room.
+        // At most 64 characters, so that there is room for the rest.
         let _ = out.write_str(" '");
         for c in name.chars().take(64) {
             let _ = out.write_char(c);

@@ -1,8 +1,8 @@
-//! PollDescs: what the poller knows of a descriptor. They lie in chunks that are never freed, because an
-//! event may arrive for a descriptor that is closed already: `seq`, which changes at each reuse and is part
-//! of the event's data, tells such stale events apart. (If the reuse comes right after the comparison, the
-//! new user sees an edge that was not its own: it tries its I/O once in vain. An edge is a hint, never a
-//! promise.)
+//! `PollDesc`: the netpoller's record of a descriptor. PollDescs lie in chunks that are never freed, because
+//! an event may arrive for a descriptor that is already closed. Such stale events are recognised by `seq`,
+//! which changes at each reuse and is part of the event's data. (If the reuse comes right after the
+//! comparison, the new user sees an edge that was not its own and tries its I/O once in vain. An edge is a
+//! hint, never a promise.)
 
 use std::cell::Cell;
 use std::io;
@@ -26,7 +26,7 @@ pub(crate) struct PollDesc {
     write: PollWord,
     index: u32,
     seq: AtomicU32,
-    /// The next free one plus one, or 0. Guarded by the lock of `FREE`.
+    /// The index of the next free PollDesc plus one, or 0. Guarded by the lock of `FREE`.
     next_free: Cell<u32>,
 }
 
@@ -41,20 +41,22 @@ impl PollDesc {
         }
     }
 
-    /// What its events carry.
+    /// The data of its epoll events: index and `seq`.
     pub(super) fn data(&self) -> u64 {
         u64::from(self.index) << 32 | u64::from(self.seq.load(Ordering::Relaxed))
     }
 }
 
+/// PollDescs in a chunk.
 const CHUNK: usize = 16 << 10;
+/// The most chunks: 16 million descriptors.
 const CHUNKS: usize = 1 << 10;
 
 static TABLE: [AtomicPtr<PollDesc>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 static FREE: Lock<Free> = Lock::new(Free { first: 0, made: 0 });
 
 struct Free {
-    /// The first free one plus one, or 0.
+    /// The index of the first free PollDesc plus one, or 0.
     first: u32,
     /// How many were ever made.
     made: u32,
@@ -67,7 +69,7 @@ fn get(index: u32) -> Option<&'static PollDesc> {
     if start.is_null() {
         return None;
     }
-    // SAFETY: within a chunk, which is never freed. Zeroed memory is a PollDesc that nobody has used.
+    // SAFETY: within a chunk, which is never freed. Zeroed memory is a valid, unused PollDesc.
     Some(unsafe { &*start.add(place) })
 }
 
@@ -78,8 +80,8 @@ pub(super) fn of_event(data: u64) -> Option<&'static PollDesc> {
     (desc.seq.load(Ordering::Acquire) == data as u32).then_some(desc)
 }
 
-/// A free PollDesc, with both words NIL. `enter` keeps the caller inside the runtime as long as its result
-/// lives.
+/// Takes a free PollDesc, with both words NIL. The result of `enter` keeps the caller inside the runtime
+/// while it lives.
 pub(super) fn allocate<S>(enter: impl Fn() -> S) -> io::Result<&'static PollDesc> {
     loop {
         let mut free = FREE.lock_with(enter());
@@ -93,7 +95,7 @@ pub(super) fn allocate<S>(enter: impl Fn() -> S) -> io::Result<&'static PollDesc
         if let Some(desc) = get(index) {
             free.made += 1;
             drop(free);
-            // SAFETY: nobody else has this index, and nothing but its memory's zeroes has been there.
+            // SAFETY: no one else has this index, and its memory is still zeroed.
             unsafe { (&raw const desc.index).cast_mut().write(index) };
             return Ok(desc);
         }
@@ -102,7 +104,7 @@ pub(super) fn allocate<S>(enter: impl Fn() -> S) -> io::Result<&'static PollDesc
     }
 }
 
-/// Makes room for more. Outside of the lock: an error allocates.
+/// Makes room for more. Called without the lock, because an error allocates.
 #[cold]
 fn install_chunk(chunk: usize) -> io::Result<()> {
     let Some(place) = TABLE.get(chunk) else {
@@ -117,15 +119,15 @@ fn install_chunk(chunk: usize) -> io::Result<()> {
         Ordering::Relaxed,
     );
     if installed.is_err() {
-        // SAFETY: another thread was faster, and nobody knows of our memory.
+        // SAFETY: another thread was faster, and no one else has a pointer to our memory.
         unsafe { mem::release(memory, size) };
     }
     Ok(())
 }
 
-/// Gives it back. Nobody waits on it, and it is not registered any more. `enter` as for [`allocate`].
+/// Gives it back. No one waits on it, and it is no longer registered. `enter` as for [`allocate`].
 pub(super) fn free<S>(desc: &'static PollDesc, enter: impl Fn() -> S) {
-    // Release: a thread that sees the old number sees the old use; see `of_event`.
+    // Release pairs with the Acquire in `of_event`.
     desc.seq.fetch_add(1, Ordering::Release);
     desc.read.reset();
     desc.write.reset();

@@ -1,4 +1,4 @@
-//! Tests of the word without concurrency; the loom models have the rest.
+//! Tests of `word.rs` on one thread; the loom models test it under concurrency.
 
 use super::word::PollWord;
 
@@ -51,7 +51,7 @@ fn an_end_that_nobody_has_seen_is_not_forgotten_for_an_edge_that_is_told_late() 
     assert_eq!(word.notify(2, true), None);
     assert_eq!(word.notify(3, false), None);
     assert!(!word.observe().is_plain_edge());
-    // After the next wait it is.
+    // The next wait consumes the special edge.
     assert!(word.begin_wait(word.observe(), SOMEBODY | 4));
     assert_eq!(word.notify(4, false), Some(SOMEBODY | 4));
     assert!(word.observe().is_plain_edge());

@@ -1,4 +1,4 @@
-//! Settings that hold from the start.
+//! Settings with which a program starts the runtime.
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use super::OnDeadlock;
 use crate::diag;
 use crate::sched::boot::{self, Choices};
 
-/// What the runtime shall be like. Without it, it starts with its defaults on first use, which is almost
-/// anything: a goroutine, a timer, [`max_procs`](super::max_procs). `#[gort::main]` has started it before the
-/// body runs, so a program with settings has a plain `main`, in which it says:
+/// Settings of the runtime. Without a `Config` the runtime starts with its defaults on first use: of a
+/// goroutine, a timer, [`max_procs`](super::max_procs) and almost anything else. `#[gort::main]` starts the
+/// runtime before the body runs, so a program with settings has a plain `main`:
 ///
 /// ```
 /// gort::runtime::Config::new().max_threads(100).start().unwrap();
@@ -34,36 +34,37 @@ impl Config {
         Config::default()
     }
 
-    /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It wins over
-    /// the environment, but for 0, which is no choice.
+    /// GOMAXPROCS: as [`set_max_procs`](super::set_max_procs), before the first goroutine runs. It takes
+    /// precedence over the environment. 0 means no choice.
     pub fn max_procs(mut self, n: usize) -> Config {
         self.scheduler.max_procs = (n != 0).then_some(n);
         self
     }
 
-    /// The most OS threads that run goroutines, at least 1; 10,000 unless set. When as many are in use,
-    /// goroutines that are ready wait until one comes back, and a message says so once.
+    /// The most OS threads that run goroutines, at least 1; 10,000 unless set. When all of them are in use,
+    /// runnable goroutines wait until one is free, and a message says so once.
     pub fn max_threads(mut self, n: usize) -> Config {
         self.scheduler.max_threads = Some(n);
         self
     }
 
-    /// How many goroutines may be stopped by signals at the same time, each of which keeps a thread; 256
-    /// unless set. If as many are, goroutines that compute for long are no longer interrupted.
+    /// How many goroutines may be stopped by signals at the same time; 256 unless set. Each keeps a thread.
+    /// When that many are stopped, goroutines that compute for long are no longer interrupted.
     pub fn max_preempted(mut self, n: usize) -> Config {
         self.scheduler.max_preempted = Some(n);
         self
     }
 
-    /// Whether goroutines that compute for long may be interrupted by signals (SIGURG). Without, they are
-    /// asked to let others run only when they call into gort. `GODEBUG=asyncpreemptoff=1` does the same.
+    /// Whether goroutines that compute for long may be interrupted by signals (SIGURG). If not, they let
+    /// others run only when they call into gort. `GODEBUG=asyncpreemptoff=1` switches the signals off as
+    /// well.
     pub fn preempt_by_signal(mut self, yes: bool) -> Config {
         self.scheduler.preempt_by_signal = Some(yes);
         self
     }
 
-    /// What happens when all goroutines wait for each other for ever. Deadlocks are found if no thread or
-    /// signal handler outside of gort could end them; `GORT_DEBUG=deadlock=0` switches the search off.
+    /// What happens when all goroutines wait for each other forever. A deadlock is found only if no thread
+    /// and no signal handler outside of gort could end it. `GORT_DEBUG=deadlock=0` switches the search off.
     ///
     /// ```
     /// use gort::runtime::{Config, OnDeadlock};
@@ -74,8 +75,9 @@ impl Config {
         self
     }
 
-    /// Whether SIGQUIT prints the stacks of all goroutines before it ends the process, as in Go. Yes, unless
-    /// the program has a handler of its own when the runtime starts, or with `GORT_DEBUG=sigquit=0`.
+    /// Whether SIGQUIT prints the stacks of all goroutines before it ends the process, as in Go. The default
+    /// is yes; but not if the program has a handler of its own when the runtime starts, or with
+    /// `GORT_DEBUG=sigquit=0`.
     pub fn dump_on_sigquit(mut self, yes: bool) -> Config {
         self.reports.sigquit = Some(yes);
         self
@@ -91,7 +93,7 @@ impl Config {
     }
 }
 
-/// The runtime runs already: the settings came too late. See [`Config::start`].
+/// The error that the runtime runs already, so the settings came too late. See [`Config::start`].
 #[derive(Debug)]
 pub struct AlreadyStarted(());
 

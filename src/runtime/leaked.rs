@@ -1,14 +1,14 @@
-//! Goroutines that wait for ever.
+//! Finding leaked goroutines: those that wait forever.
 
 use std::collections::HashSet;
 
 use super::Dump;
 use crate::diag::leak;
 
-/// The goroutines that wait for ever: whatever could end their wait cannot be reached any more, by anybody.
+/// The goroutines that wait forever: nothing that could end their wait is reachable any more.
 ///
 /// ```
-/// // Each waits for the other, and nobody else has the senders.
+/// // Each waits for the other, and no one else has the senders.
 /// fn forget() {
 ///     let (ask, questions) = gort::chan::bounded::<u32>(0);
 ///     let (answer, answers) = gort::chan::bounded::<u32>(0);
@@ -22,21 +22,21 @@ use crate::diag::leak;
 /// }
 /// ```
 ///
-/// These waits are understood, if they have no timeout and no context limits them: to send to and to receive
-/// from channels, selects of up to 16 cases, wait groups, and joining a goroutine that waits for ever itself
-/// or waiting for a lock that it holds (of locks that it reads, four at a time are known, and those of
-/// shared-TLS goroutines are not).
+/// The search understands these waits, if they have no timeout and no context limits them: sending to and
+/// receiving from channels, selects of up to 16 cases, wait groups, joining a goroutine that waits forever
+/// itself, and waiting for a lock that such a goroutine holds. (Of the locks that a goroutine holds for
+/// reading, four at a time are known; those of shared-TLS goroutines are not.)
 ///
-/// What is listed does wait for ever, in safe code that keeps its handles at aligned addresses and forgets no
-/// guards. Not everything that does is listed: memory is searched word by word, and a word that is no longer
-/// used, or only looks like the address of a channel, counts as well; so does whatever lies on the heap, even
-/// if only a leaked goroutine can reach it. What is missed once is often found later, when memory was used
-/// for something else.
+/// Every goroutine in the result does wait forever, in safe code that keeps its handles at aligned addresses
+/// and forgets no guards. But the result may lack some: memory is searched word by word, and a word that is
+/// no longer used, or that only looks like the address of a channel, counts as well; so does everything on
+/// the heap, even if only a leaked goroutine can reach it. A goroutine that is missed once is often found
+/// later, when memory was used for something else.
 ///
-/// All threads of the process are stopped for the search, by a signal: for some milliseconds for each 10 MB
-/// of memory in use. If one of them cannot be stopped (it blocks the signal, or is in a system call that
-/// would fail with `EINTR`, or a signal has stopped its goroutine because others want to run), if there is no
-/// memory for it, or if [`Config`](super::Config) has switched signals off, nothing can be said: `None`.
+/// A signal stops all threads of the process for the search: for some milliseconds for each 10 MB of memory
+/// in use. The result is `None` if the search was not possible: if a thread cannot be stopped (it blocks the
+/// signal, or is in a system call that would fail with `EINTR`, or its goroutine is preempted by a signal),
+/// if there is not enough memory, or if [`Config`](super::Config) has switched signals off.
 #[must_use]
 pub fn leaked() -> Option<Dump> {
     let ids: HashSet<u64> = leak::find()?.into_iter().collect();

@@ -49,8 +49,8 @@ pub fn set_max_procs(n: usize) -> usize {
     gomaxprocs::set(n)
 }
 
-/// How many goroutines exist now: spawned and not yet ended. Those of the runtime that have nothing to do are
-/// not counted.
+/// How many goroutines exist now: spawned and not yet ended. Idle goroutines of the runtime itself are not
+/// counted.
 ///
 /// ```
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
@@ -63,9 +63,9 @@ pub fn num_goroutines() -> usize {
     (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines() + crew::idle())
 }
 
-/// Binds the calling goroutine to its OS thread until as many calls of [`unlock_os_thread`]: nothing else
-/// runs on that thread, and it runs nowhere else. If it ends while bound, the thread ends with it. On a
-/// thread that is not a goroutine this does nothing.
+/// Binds the calling goroutine to its OS thread, until [`unlock_os_thread`] was called as many times: no
+/// other goroutine runs on that thread, and this one runs nowhere else. If the goroutine ends while bound,
+/// the thread ends with it. On a thread that is not a goroutine this does nothing.
 ///
 /// ```
 /// gort::run(|| {
@@ -78,7 +78,7 @@ pub fn lock_os_thread() {
     binding::lock();
 }
 
-/// Undoes one [`lock_os_thread`]. Without one it does nothing.
+/// Undoes one [`lock_os_thread`]; if there was none, does nothing.
 pub fn unlock_os_thread() {
     binding::unlock();
 }

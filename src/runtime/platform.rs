@@ -1,10 +1,10 @@
-//! What this machine offers, and what gort makes of it.
+//! `gort::runtime::platform`: what this machine, kernel and libc offer, and how gort uses it.
 
 use std::fmt;
 
 use crate::sys::facts::{Facts, HugePages, Limit, Overcommit};
 
-/// What this machine, kernel and libc offer, with what gort does about it. `gort doctor` prints it.
+/// What this machine, kernel and libc offer, and how gort uses it. `gort doctor` prints it.
 ///
 /// ```
 /// println!("{}", gort::runtime::platform());
@@ -12,7 +12,7 @@ use crate::sys::facts::{Facts, HugePages, Limit, Overcommit};
 #[derive(Clone, Debug)]
 pub struct Platform(Facts);
 
-/// One thing that [`platform`] found out.
+/// One fact that [`platform`] found out.
 ///
 /// ```
 /// for finding in gort::runtime::platform().findings() {
@@ -32,25 +32,25 @@ pub struct Finding {
     pub grade: Grade,
 }
 
-/// How well gort works with what a [`Finding`] says.
+/// How well gort works with a [`Finding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Grade {
     /// As it should be.
     Good,
-    /// It works, but slower or with less than elsewhere.
+    /// It works, but slower or with fewer goroutines than elsewhere.
     Reduced,
-    /// Safe goroutines cannot be had here.
+    /// Goroutines with private thread-locals are not possible here.
     Missing,
 }
 
-/// Looks at this machine. Takes a millisecond or so.
+/// Examines this machine. Takes about a millisecond.
 pub fn platform() -> Platform {
     Platform(Facts::read())
 }
 
 impl Platform {
-    /// All that was found out, one thing at a time.
+    /// All facts that were found out.
     pub fn findings(&self) -> Vec<Finding> {
         let facts = &self.0;
         vec![
@@ -169,7 +169,7 @@ fn mappings(facts: &Facts) -> Finding {
     finding("vm.max_map_count", number(facts.max_map_count), grade(light), meaning)
 }
 
-/// Fewer descriptors than this are a surprise to a server.
+/// A limit of open files below this is graded as reduced: a server may need more.
 const FEW_FILES: u64 = 4096;
 
 fn open_files(facts: &Facts) -> Finding {

@@ -1,4 +1,4 @@
-//! What each processor does now.
+//! `gort::runtime::processors`: what each processor does now.
 
 use crate::sched::boot;
 use crate::sched::machine::SCHED;
@@ -12,9 +12,9 @@ pub struct Processor {
     pub state: ProcessorState,
     /// Goroutines in its own queue.
     pub queue: usize,
-    /// How many times it took goroutines from another one, so far.
+    /// How many times it took goroutines from another processor's queue so far.
     pub steals: u64,
-    /// How many it took by those.
+    /// How many goroutines it took that way.
     pub stolen: u64,
 }
 
@@ -34,7 +34,7 @@ pub enum ProcessorState {
 }
 
 /// What each processor does now. Unlike [`stats`](super::stats) this does not look at the goroutines, so it
-/// may be called very often: a sampler that does so knows how busy they are.
+/// may be called very often: a sampler can find out how busy the processors are.
 ///
 /// ```
 /// use gort::runtime::{ProcessorState, processors};
@@ -48,7 +48,7 @@ pub fn processors() -> Vec<Processor> {
 
 fn look_at(p: &'static P) -> Processor {
     use std::sync::atomic::Ordering::Relaxed;
-    // `P::m` keeps the last owner: it counts only if it has this P still.
+    // `P::m` may be the last owner: it counts only if it still has this P.
     let owner = p.m().filter(|m| m.p().is_some_and(|its| std::ptr::eq(its, p)));
     let state = if SCHED.is_idle(p.id as usize) {
         ProcessorState::Idle

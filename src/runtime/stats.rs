@@ -1,4 +1,4 @@
-//! What the scheduler has counted.
+//! Statistics: what the scheduler has counted.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::sched::types::g::G;
 use crate::sched::types::status::Status;
 use crate::stack::slot;
 
-/// What the scheduler did so far and what it has now. See [`stats`].
+/// What the scheduler has done so far, and its present state. See [`stats`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The goroutines that exist, by what they do.
+    /// The goroutines that exist now, by state.
     pub goroutines: Goroutines,
-    /// Goroutines started so far.
+    /// Goroutines spawned so far.
     pub created: u64,
-    /// Goroutines that came to their end.
+    /// Goroutines that have ended so far.
     pub ended: u64,
     /// Goroutines in the queue that all processors share.
     pub global_queue: usize,
@@ -29,22 +29,22 @@ pub struct Stats {
     pub hog_queue: usize,
     /// Goroutines in the queue of each processor.
     pub local_queues: Vec<usize>,
-    /// How many times a processor took goroutines from another one, and how many it took.
+    /// How many times a processor took goroutines from another one's queue.
     pub steals: u64,
-    /// How many goroutines were taken by those.
+    /// How many goroutines were taken that way.
     pub stolen: u64,
-    /// How many times a thread gave its processor to another one: its goroutine blocked, or is bound to the
-    /// thread.
+    /// How many times a processor passed to another thread because its goroutine blocked, or was bound to its
+    /// thread and stopped.
     pub hand_offs: u64,
-    /// Goroutines that were asked to let others run, and did so at their next call into gort.
+    /// How many times a goroutine used up its time slice and stopped at its next call into gort.
     pub preempted: u64,
-    /// Goroutines that a signal stopped.
+    /// How many times a signal stopped a goroutine that had used up its time slice.
     pub preempted_by_signal: u64,
     /// How many times a goroutine waited for something.
     pub parks: u64,
     /// Calls of [`yield_now`](crate::yield_now) by goroutines.
     pub yields: u64,
-    /// How many times an idle thread began to look for work at other processors.
+    /// How many times an idle thread began to look for work in the queues of other processors.
     pub spins: u64,
     /// Calls of [`blocking`](crate::blocking) by goroutines.
     pub blocking_calls: u64,
@@ -68,7 +68,7 @@ pub struct Goroutines {
     pub running: usize,
     /// Ready to run.
     pub runnable: usize,
-    /// Waiting for something of gort's.
+    /// Parked: waiting for a channel, a lock, a timer, I/O and so on.
     pub waiting: usize,
     /// In a blocking call.
     pub syscall: usize,
@@ -82,25 +82,25 @@ pub struct Goroutines {
 pub struct Stacks {
     /// Stacks of goroutines that exist.
     pub in_use: usize,
-    /// Stacks kept for goroutines to come.
+    /// Stacks of ended goroutines, kept for new ones.
     pub cached: usize,
-    /// What was given back to the system so far, of either kind, because it was not used for a while.
+    /// Bytes given back to the system so far, of either kind, because they were not used for a while.
     pub trimmed: u64,
 }
 
-/// How many threads do what.
+/// Numbers of OS threads, by what they do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {
-    /// All that run goroutines. The runtime has two more, that never do.
+    /// All threads that run goroutines. The runtime has two more threads, which never do.
     pub alive: usize,
-    /// Those that have nothing to do and sleep.
+    /// Threads that have nothing to do and sleep.
     pub idle: usize,
-    /// Those that look for work.
+    /// Threads that look for work.
     pub spinning: usize,
 }
 
-/// Durations and how often they were seen, in buckets no wider than a quarter of their lower end.
+/// How often which durations occurred, in buckets that are no wider than a quarter of their lower end.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram([u64; BUCKETS]);
 
@@ -116,7 +116,7 @@ impl Histogram {
         self.0.iter().sum()
     }
 
-    /// The non-empty buckets: the shortest duration that counts in it, and how many did.
+    /// The non-empty buckets: the shortest duration of each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let all = self.0.iter().enumerate().filter(|(_, count)| **count != 0);
         all.map(|(index, &count)| (Duration::from_nanos(histogram::lower_bound(index)), count))
@@ -153,16 +153,16 @@ impl fmt::Debug for Histogram {
 /// What the scheduler did so far and what it has now.
 ///
 /// Counting costs next to nothing: every processor has counters of its own, and this function sums them up.
-/// They are read while everything runs on, so numbers that belong together may differ by what happened
-/// meanwhile. The call looks at every goroutine once; with a million of them that takes a fraction of a
-/// second, during which the others run on.
+/// They are read while goroutines run, so numbers that belong together may differ by what happened meanwhile.
+/// The call looks at every goroutine once; with a million of them that takes a fraction of a second, during
+/// which they keep running.
 ///
-/// The histograms are made of samples, so that no clock is read at an ordinary switch. Of about 244
-/// goroutines that a processor runs, one is timed from its start to its stop, and one that became runnable in
-/// that time from then until it runs. Of those that pass through the shared queue (readied by threads
-/// outside, or preempted), one of 16 is timed until a processor takes it. Goroutines that were stolen from
-/// the queue they waited in are left out. When a goroutine became runnable is known only to within the time
-/// slice of who readied it, and the start of that slice counts.
+/// The histograms are made of samples, so that no clock is read at an ordinary switch. Of about 244 time
+/// slices on a processor, one is measured; and one goroutine that became runnable during that slice is
+/// measured until it runs. Of the goroutines that pass through the shared queues (readied by threads outside
+/// of gort, or preempted), one in 16 is measured until a processor takes it. Goroutines that were stolen
+/// meanwhile are left out. A goroutine counts as runnable since the start of the slice in which it was
+/// readied, because the exact time is not known.
 ///
 /// ```
 /// gort::run(|| gort::spawn(|| ()).join().unwrap());

@@ -1,26 +1,27 @@
 //! Bubbles: goroutines that run one at a time, in an order drawn from a seed, on a clock that jumps.
-//! `testing/mod.rs` is what users see of it.
+//! `testing/mod.rs` has the public interface.
 //!
 //! A bubbled goroutine (`G::bubble` is not 0) that becomes runnable does not go to a run queue but to its
-//! bubble's list. One goroutine of the bubble runs, and is in the scheduler's hands as any other; when it
-//! stops, the bubble draws the next one and gives that to the scheduler. When there is none, all goroutines
-//! wait, and the clock jumps to the next timer. So what happens in a bubble depends on the seed only, as long
-//! as it is not disturbed from outside.
+//! bubble's list. One goroutine of the bubble at a time is handed to the scheduler and runs as any other.
+//! When it stops, the bubble draws the next one and hands that to the scheduler. When there is none, all
+//! goroutines wait, and the clock jumps to the next timer. So what happens in a bubble depends on the seed
+//! only, unless code outside of the bubble interferes.
 //!
-//! - B1. `running`: a goroutine of the bubble is in the scheduler's hands, or a thread moves the clock. The
-//!   thread that sets it has the bubble's turn; the one that ends the turn calls `next_turn`.
+//! - B1. `running`: the scheduler has a goroutine of the bubble, or a thread moves the clock. The goroutine
+//!   or thread for which it was set has the bubble's turn; the thread that ends the turn calls `next_turn`.
 //! - B2. `runnable` holds goroutines whose wait has ended, and new ones. The list owns them.
-//! - B3. A goroutine that waits is in neither. It is readied through `ready`, once for each park, which may
-//!   come before its `parked`: then it is in the list while its own turn lasts, and the end of that turn
-//!   finds it there.
-//! - B4. `io` counts those of B3 that wait for I/O. `pending` counts timers that fired and whose goroutine
-//!   was not started yet, and goroutines that a report or the trimmer holds (`park/hold_parked.rs`). With
-//!   either above 0, something will happen without the clock.
+//! - B3. A goroutine that waits is neither running nor in the list. It is readied through `ready`, once for
+//!   each park. `ready` may come before its `parked`: then it is in the list while its own turn still lasts,
+//!   and the end of that turn finds it there.
+//! - B4. `io` counts the goroutines that wait for I/O. `pending` counts timers that fired and whose goroutine
+//!   was not started yet, and goroutines that a report or the shrinker holds (`sched/park/hold_parked.rs`).
+//!   While either is above 0, something will happen without a movement of the clock.
 //!
-//! Lock order: a heap's, then the bubble's. The thread that has the turn moves the clock without the bubble's
-//! lock: timers fire under the lock of their heap and ready goroutines.
+//! Lock order: a timer heap's lock, then the bubble's. The thread that has the turn moves the clock without
+//! the bubble's lock, because timers fire under the lock of their heap and ready goroutines.
 //!
-//! A `Bubble` is never freed, but used again when no timer is left in it: a timer may be stopped long after.
+//! A `Bubble` is never freed, because a timer may be stopped long after. It is reused if no timer is left in
+//! it.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -38,7 +39,7 @@ use crate::sched::types::waiter::Waiter;
 use crate::sys::clock::nanotime;
 use crate::timer::{NEVER, Timers};
 
-/// What the core calls.
+/// The functions that the core calls.
 pub(crate) const HOOKS: BubbleHooks = BubbleHooks {
     started,
     ready,
@@ -54,7 +55,7 @@ pub(crate) const HOOKS: BubbleHooks = BubbleHooks {
     unpin: |number| get(number).no_longer_pending(),
 };
 
-/// How a bubble came to its end.
+/// How a bubble ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BubbleEnd {
     /// All goroutines have ended.
@@ -66,7 +67,7 @@ pub(crate) enum BubbleEnd {
 pub(crate) struct Bubble {
     state: Lock<State>,
     timers: Timers,
-    /// Its time, in nanoseconds of the monotonic clock. At the start it is the real one.
+    /// Its time, in nanoseconds of the monotonic clock. It starts with the real time.
     now: AtomicU64,
 }
 
@@ -81,7 +82,7 @@ struct State {
     root: Option<u64>,
     /// A goroutine that waits until all others wait.
     last: Option<&'static G>,
-    /// Who is to be told of the end.
+    /// The Waiter to ready at the end.
     observer: Option<Waiter>,
     end: Option<BubbleEnd>,
 }
@@ -90,9 +91,9 @@ struct State {
 unsafe impl Sync for Bubble {}
 
 const COUNT: usize = 256;
-/// By number; number 0 is no bubble.
+/// The bubbles by number; number 0 is not used.
 static BUBBLES: [AtomicPtr<Bubble>; COUNT] = [const { AtomicPtr::new(std::ptr::null_mut()) }; COUNT];
-/// A time, in both forms.
+/// One moment in both forms, to convert between them.
 static SAME_TIME: OnceLock<(Instant, u64)> = OnceLock::new();
 static UNUSED: Mutex<Vec<&'static Bubble>> = Mutex::new(Vec::new());
 
@@ -169,7 +170,7 @@ impl State {
         hash ^ (hash >> 31)
     }
 
-    /// Draws one of the runnable.
+    /// Takes a random one of the runnable goroutines.
     fn draw(&mut self) -> Option<&'static G> {
         let len = self.runnable.len();
         if len > 1 {
@@ -198,7 +199,7 @@ impl Bubble {
         }
     }
 
-    /// What was pending has happened.
+    /// Ends one `pending`.
     fn no_longer_pending(&self) {
         let section = runtime_section::enter();
         self.state.lock_inside().pending -= 1;
@@ -209,7 +210,8 @@ impl Bubble {
         self.state.lock().end
     }
 
-    /// Somebody may have the next turn, if nobody has it. Whom the scheduler has to run. Inside the runtime.
+    /// Gives the next turn, if it is free. Returns the goroutine that the caller must hand to the scheduler.
+    /// Called inside the runtime.
     #[must_use]
     fn next_turn(&self) -> Option<&'static G> {
         loop {
@@ -255,15 +257,15 @@ impl Bubble {
             self.now.store(now, Ordering::Relaxed);
             let ready = GList::new();
             due_timers::run_due(&self.timers, now, &ready);
-            // Bubbled goroutines were readied through their bubbles; what is left is the service goroutine of
-            // timers.
+            // Goroutines of bubbles were readied through their bubbles. What is left is the service goroutine
+            // (`goroutine/deferred.rs`).
             SCHED.inject_global(&ready);
             self.state.lock_inside().running = false;
         }
     }
 }
 
-/// A new goroutine of a bubble. In a section, or on a foreign thread.
+/// A goroutine was spawned in a bubble. The caller is in a section, or on a foreign thread.
 fn started(g: &'static G, parent: Option<&'static P>) {
     let bubble = get(g.bubble.get());
     let mut state = bubble.state.lock_inside();
@@ -276,7 +278,7 @@ fn started(g: &'static G, parent: Option<&'static P>) {
     run(bubble.next_turn(), parent);
 }
 
-/// The wait of a goroutine of a bubble has ended. With a P of the caller's or without.
+/// The wait of a goroutine of a bubble has ended. The caller owns the P, if there is one.
 fn ready(g: &'static G, p: Option<&'static P>) {
     let bubble = get(g.bubble.get());
     let mut state = bubble.state.lock_inside();
@@ -288,8 +290,8 @@ fn ready(g: &'static G, p: Option<&'static P>) {
     run(bubble.next_turn(), p);
 }
 
-/// The goroutine that had the turn has parked: it may be somebody else's already, so its number and whether
-/// it waits for I/O were asked before.
+/// The goroutine that had the turn has parked. It may belong to another thread already, so the caller read
+/// the bubble's number, and whether it waits for I/O, before that.
 fn parked(number: u8, for_io: bool, p: &'static P) {
     let bubble = get(number);
     let mut state = bubble.state.lock_inside();
@@ -322,14 +324,14 @@ fn ended(number: u8, id: u64, p: &'static P) {
     run(bubble.next_turn(), Some(p));
 }
 
-/// Gives no goroutine the next turn until `unpin`. False: there are no goroutines in that bubble, any more or
-/// yet. Outside of the runtime.
+/// Gives no goroutine the next turn until `unpin`. False: that bubble has no goroutines any more, or none
+/// yet. Called outside of the runtime.
 fn pin(number: u8) -> bool {
     // Acquire as in `get`. SAFETY: bubbles are never freed.
     let bubble = unsafe { BUBBLES[usize::from(number)].load(Ordering::Acquire).as_ref() };
     let Some(bubble) = bubble else { return false };
     let mut state = bubble.state.lock();
-    // As long as there are goroutines, the bubble does not finish, and is not used again.
+    // While there are goroutines, the bubble does not finish and is not reused.
     if state.live == 0 {
         return false;
     }
@@ -337,8 +339,8 @@ fn pin(number: u8) -> bool {
     true
 }
 
-/// Says that the calling goroutine, which parks next, is to be readied when all others wait. False: somebody
-/// else is.
+/// Has the calling goroutine, which parks next, readied when all others wait. False: another goroutine has
+/// asked for that already.
 pub(crate) fn wait_for_all_others(g: &'static G) -> bool {
     let mut state = get(g.bubble.get()).state.lock();
     if state.last.is_some() {
@@ -356,14 +358,14 @@ fn run(g: Option<&'static G>, p: Option<&'static P>) {
     }
 }
 
-/// What the goroutines of a bubble that came to a deadlock wait for, one line each.
+/// What the goroutines of a deadlocked bubble wait for, one line each.
 pub(crate) fn report(number: u8) -> String {
     let mut lines = String::new();
     G::for_each(|g| {
         if g.bubble.get() != number {
             return;
         }
-        // Held, it cannot go on and end while we look.
+        // While it is held, it cannot go on and end.
         hold_parked::while_held(g, || {
             // SAFETY: the info of a goroutine that has not ended is valid.
             let info = unsafe { g.info() };

@@ -1,15 +1,15 @@
-//! Virtual time for tests, as Go's `testing/synctest`, with a schedule that can be repeated.
+//! Virtual time for tests, like Go's `testing/synctest`, with a schedule that can be repeated.
 //!
-//! [`bubble`] runs a function as a goroutine in a bubble; what it starts, and what those start, is in the
-//! bubble too.
+//! [`bubble`] runs a function as a goroutine in a bubble. The goroutines that it spawns, and those that they
+//! spawn, are in the bubble too.
 //! - Time in the bubble stands still while a goroutine of it runs. When all goroutines wait, it jumps to the
-//!   next timer. So a test with timeouts of hours takes microseconds, and none fires too early because the
-//!   machine is slow. Everything of gort's (sleeps, timers, timeouts, contexts,
-//!   [`time::now`](crate::time::now)) goes by that time; `Instant::now()` of std's does not.
+//!   next timer. So a test with timeouts of hours takes microseconds, and no timeout fires because the
+//!   machine is slow. Everything in gort (sleeps, timers, timeouts, contexts,
+//!   [`time::now`](crate::time::now)) uses that time; std's `Instant::now()` does not.
 //! - The goroutines run one at a time, in an order drawn from a seed: a schedule that made a test fail can be
 //!   repeated.
-//! - When all wait and there is no timer, or the first goroutine has ended and others are left, the bubble
-//!   panics and says which goroutine waits for what.
+//! - When all goroutines wait and there is no timer, or the first goroutine has ended and others wait, the
+//!   bubble panics and says which goroutine waits for what.
 //!
 //! ```
 //! use gort::testing::bubble;
@@ -24,9 +24,9 @@
 //! assert_eq!(slept, Duration::from_secs(24 * 3600));
 //! ```
 //!
-//! A wait counts as a wait in the bubble whatever it is for: a goroutine that waits for a channel that only
-//! goroutines outside will use does not hold the clock. Only waits for I/O do, and blocking calls, marked or
-//! not. What is random outside of gort (the order of a `HashMap`) is not drawn from the seed.
+//! Every wait counts, even a wait for a channel that only goroutines outside of the bubble use: it does not
+//! stop the clock from jumping. Only waits for I/O and blocking calls, marked or not, stop it. Randomness
+//! outside of gort (the order of a `HashMap`) does not come from the seed.
 
 pub(crate) mod bubble;
 
@@ -41,12 +41,12 @@ use crate::sched::types::waiter::Waiter;
 use crate::sys::env;
 use bubble::BubbleEnd;
 
-/// Runs `f` in a bubble, with the seed that the environment variable `GORT_SEED` says, or a random one.
-/// Returns its result when all goroutines of the bubble have ended. See the [module](self).
+/// Runs `f` in a bubble, with the seed in the environment variable `GORT_SEED`, or a random one. Returns its
+/// result when all goroutines of the bubble have ended. See the [module](self).
 ///
 /// # Panics
-/// If `f` panics, with the same payload; if all goroutines of the bubble wait and no timer is left, or some
-/// still wait when `f` has returned; inside a bubble. The seed is printed.
+/// If `f` panics, with the same payload. If all goroutines of the bubble wait and no timer is left, or if
+/// some still wait after `f` has returned. If it is called inside a bubble. The seed is printed.
 #[track_caller]
 pub fn bubble<F, T>(f: F) -> T
 where
@@ -56,11 +56,11 @@ where
     Bubble::new().run(f)
 }
 
-/// A bubble whose seed is chosen.
+/// A bubble with a chosen seed.
 ///
 /// ```
 /// use gort::testing::Bubble;
-/// // The same order, each time.
+/// // The same order each time.
 /// let order = || Bubble::new().seed(7).run(|| {
 ///     let (s, r) = gort::chan::unbounded();
 ///     for n in 0..10 {
@@ -85,7 +85,7 @@ impl Default for Bubble {
 }
 
 impl Bubble {
-    /// With the seed that the environment variable `GORT_SEED` says, or a random one.
+    /// A bubble with the seed in the environment variable `GORT_SEED`, or a random one.
     pub fn new() -> Bubble {
         Bubble { seed: env::seed().unwrap_or_else(|| RandomState::new().hash_one(0)) }
     }
@@ -127,7 +127,7 @@ impl Bubble {
         match (result, report) {
             (Some(Ok(value)), None) => value,
             (Some(Err(payload)), _) => {
-                // If nobody can read it, the payload still counts.
+                // If the message cannot be written, the payload is still passed on.
                 let _ = catch_unwind(|| {
                     eprintln!("gort: the bubble failed with seed {seed}; GORT_SEED={seed} {hint}");
                 });
@@ -144,7 +144,8 @@ impl Bubble {
     }
 }
 
-/// Waits until all other goroutines of the bubble wait: what was to happen at this time has happened.
+/// Waits until all other goroutines of the bubble wait: then everything that can happen at this time has
+/// happened.
 ///
 /// ```
 /// use gort::testing::{bubble, wait};
@@ -160,7 +161,7 @@ impl Bubble {
 /// ```
 ///
 /// # Panics
-/// Outside of a bubble, and if another goroutine of the bubble is doing the same.
+/// If it is called outside of a bubble, or while another goroutine of the bubble is in this function.
 pub fn wait() {
     let g = match current() {
         Some(g) if g.bubble.get() != 0 => g,

@@ -6,7 +6,7 @@ use std::ptr;
 use loom::cell::UnsafeCell;
 
 use crate::base::atomic::{AtomicUsize, Ordering};
-use crate::chan::relax::stamped;
+use crate::chan::flavors::relax::stamped;
 
 /// A stamp tells spinners when it changes.
 pub(crate) struct Stamp(AtomicUsize);

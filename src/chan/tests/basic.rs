@@ -4,9 +4,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::every_kind;
+use crate::chan::tick;
 use crate::chan::{
     Receiver, RecvError, RecvTimeoutError, SendError, SendTimeoutError, Sender, TryRecvError, TrySendError,
-    after, bounded, limited_list, never, tick, unbounded,
+    after, bounded, limited_list, never, unbounded,
 };
 use crate::test_util::until;
 

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::every_kind;
-use crate::chan::{Receiver, RecvError, Select, SendError, Sender, after, bounded, never, tick, unbounded};
+use crate::chan::tick;
+use crate::chan::{Receiver, RecvError, Select, SendError, Sender, after, bounded, never, unbounded};
 use crate::test_util::until;
 
 #[test]

@@ -1,17 +1,17 @@
 //! Asking a running goroutine where it is.
 //!
-//! One request at a time. The report writes whom it asks and sends the preemption signal; the
+//! There is one request at a time. The report stores which M it asks and sends the preemption signal; the
 //! handler, on the goroutine's thread, walks the frames of the code that it interrupted, and answers.
 //!
 //! | state    | meaning                          | who owns the answer |
 //! |----------|----------------------------------|---------------------|
-//! | FREE     | nobody asks                      | the report          |
+//! | FREE     | no request                       | the report          |
 //! | ASKED    | the signal is on its way         | the report          |
 //! | TAKEN    | the handler walks                | the handler         |
 //! | ANSWERED | done                             | the report          |
 //!
-//! The report gives up after a while with ASKED → FREE; a signal that arrives later finds nobody asking.
-//! The handler does not answer for code inside the runtime: there the stack may be about to change.
+//! The report gives up after a while with ASKED → FREE; a handler that runs later finds no request. The
+//! handler does not answer for code inside the runtime: there the stack may be about to change.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -40,10 +40,10 @@ static ANSWER: Cell = Cell(UnsafeCell::new(Answer { goroutine: None, frames: Fra
 const ANSWER_WITHIN: Duration = Duration::from_millis(20);
 
 struct Cell(UnsafeCell<Answer>);
-// SAFETY: the state says who owns it.
+// SAFETY: the state says which side owns it.
 unsafe impl Sync for Cell {}
 
-/// Where a running goroutine was.
+/// Where a goroutine was when the signal interrupted it.
 pub(crate) struct Answer {
     pub(crate) goroutine: Option<&'static G>,
     pub(crate) frames: Frames,
@@ -54,7 +54,7 @@ pub(crate) struct Answer {
 /// answer in time, or is inside the runtime. One caller at a time.
 pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
     WHO.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
-    // Release: the handler sees whom we ask.
+    // Release: the handler sees `WHO`.
     STATE.store(ASKED, Ordering::Release);
     let sent = send_question(m, even_asleep);
     let start = Instant::now();
@@ -65,7 +65,7 @@ pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
         }
         std::thread::yield_now();
     }
-    // SAFETY: ANSWERED, and we are the only one who asks.
+    // SAFETY: the state is ANSWERED, and we are the only one that asks.
     let answer = unsafe { &mut *ANSWER.0.get() };
     let taken =
         Answer { goroutine: answer.goroutine.take(), frames: answer.frames, name: answer.name.take() };
@@ -73,7 +73,7 @@ pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
     taken.goroutine.is_some().then_some(taken)
 }
 
-/// In the handler, on the thread of `m`.
+/// Called in the signal handler, on the thread of `m`: answers if `m` was asked.
 pub(crate) fn answer(m: &'static M, context: *mut c_void) {
     if !ptr::eq(WHO.load(Ordering::Relaxed), m)
         // Acquire pairs with `ask`.
@@ -81,7 +81,7 @@ pub(crate) fn answer(m: &'static M, context: *mut c_void) {
     {
         return;
     }
-    // SAFETY: TAKEN: it is ours.
+    // SAFETY: the state is TAKEN, so it is ours.
     let answer = unsafe { &mut *ANSWER.0.get() };
     answer.goroutine = m.current().filter(|_| m.in_runtime.get() == 0);
     if let Some(g) = answer.goroutine {
@@ -99,7 +99,7 @@ pub(crate) fn answer(m: &'static M, context: *mut c_void) {
 
 /// Sends the signal. False: the goroutine cannot be asked.
 fn send_question(m: &'static M, even_asleep: bool) -> bool {
-    // A thread that sleeps in the kernel is in a system call, which the signal might break off.
+    // A thread that sleeps in the kernel is in a system call, which the signal might make fail.
     let asleep = || thread::is_asleep(m.tid()).unwrap_or(true);
     signal_handler::is_enabled() && (even_asleep || !asleep()) && signal_handler::send(m.tid())
 }

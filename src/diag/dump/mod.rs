@@ -1,4 +1,5 @@
-//! Where every goroutine is. `snapshot.rs` collects it; this file is what users see and how it is printed.
+//! Dumps: where every goroutine is. `snapshot.rs` collects them; this file has the public types and prints
+//! them.
 
 pub(crate) mod ask_running;
 mod snapshot;
@@ -34,15 +35,16 @@ pub struct Dump {
 #[derive(Clone)]
 pub struct GoroutineTrace(Snapshot);
 
-/// Describes every goroutine: what it does, for what it waits and since when, who started it, and its stack.
+/// Describes every goroutine: what it does, what it waits for and since when, which goroutine spawned it, and
+/// its stack.
 ///
 /// The world is not stopped. Goroutines that wait or are queued are kept from running for some ten
-/// microseconds each; a goroutine that runs is interrupted by a signal for as long. In a system call that is
-/// not marked by [`blocking`](crate::blocking) a goroutine is not interrupted, because the call might fail
-/// with `EINTR`: then its stack is empty. So it is when a goroutine does not answer the signal in time, or
-/// where preemption by signals is off.
+/// microseconds each; a goroutine that runs is interrupted by a signal for as long. A goroutine in a system
+/// call that is not marked by [`blocking`](crate::blocking) is not interrupted, because the call might fail
+/// with `EINTR`; its stack is empty in the dump. The stack is also empty if a goroutine does not answer the
+/// signal in time, or if preemption by signals is off.
 ///
-/// Names of functions are looked up only when the dump is printed, which takes much longer than to make it.
+/// Function names are looked up only when the dump is printed, which takes much longer than making it.
 ///
 /// ```
 /// let (sender, receiver) = gort::chan::bounded::<()>(0);
@@ -64,7 +66,7 @@ impl Dump {
         Dump { goroutines: snapshot::all(last_words).into_iter().map(GoroutineTrace).collect() }
     }
 
-    /// Leaves out the others.
+    /// Keeps only the goroutines for which `f` returns true.
     pub(crate) fn keep(&mut self, f: impl Fn(&GoroutineTrace) -> bool) {
         self.goroutines.retain(f);
     }
@@ -105,12 +107,12 @@ impl GoroutineTrace {
         self.0.locked
     }
 
-    /// Where it was started.
+    /// The source location of its spawn.
     pub fn spawned_at(&self) -> Option<&'static Location<'static>> {
         self.0.site
     }
 
-    /// The id of the goroutine that started it; `None` if it was a thread outside.
+    /// The id of the goroutine that spawned it; `None` if a thread outside of gort did.
     pub fn parent(&self) -> Option<u64> {
         (self.0.parent != 0).then_some(self.0.parent)
     }
@@ -160,7 +162,7 @@ impl fmt::Display for Dump {
     }
 }
 
-/// As "waits for a lock that 3 readers hold: goroutines 5, 7".
+/// Writes, for example, "waits for a lock that 3 readers hold: goroutines 5, 7".
 fn write_readers(f: &mut fmt::Formatter<'_>, count: u64, known: &[u64]) -> fmt::Result {
     let (readers, hold) = if count == 1 { ("reader", "holds") } else { ("readers", "hold") };
     write!(f, "waits for a lock that {count} {readers} {hold}")?;
@@ -194,7 +196,7 @@ impl GoroutineTrace {
         write!(f, "]")?;
         if let Some(name) = self.name() {
             f.write_str(" {name: ")?;
-            // On one line, whatever it is.
+            // Control characters are escaped, so that the name stays on one line.
             for c in name.chars() {
                 if c.is_control() { write!(f, "{}", c.escape_debug())? } else { f.write_char(c)? }
             }
@@ -234,14 +236,14 @@ struct Function {
     place: Option<(String, u32)>,
 }
 
-/// What is known by now: most goroutines are in the same few places, and to look one up takes as long as to
-/// print a hundred.
+/// A cache of looked-up functions: most goroutines are in the same few places, and to look one up takes as
+/// long as to print a hundred.
 #[derive(Default)]
 struct Names(HashMap<usize, Vec<Rc<Function>>>);
 
 impl Names {
-    /// The functions at these addresses, inlined ones included, without what is gort's own business: how the
-    /// goroutine stopped, and how it was started.
+    /// The functions at these addresses, inlined ones included, without gort's own frames at both ends: those
+    /// that stopped the goroutine, and those that started it.
     fn of(&mut self, addresses: &[usize]) -> Vec<Rc<Function>> {
         let mut functions = Vec::new();
         for &address in addresses {

@@ -1,21 +1,22 @@
-//! What every goroutine does, and where it is.
+//! Snapshots: what every goroutine does, and where it is.
 //!
-//! The world is not stopped. Each goroutine is looked at while it cannot run, by whoever may look at it then:
+//! The world is not stopped. The report looks at each goroutine while that one cannot run:
 //!
 //! | goroutine | how |
 //! | --- | --- |
-//! | parked | held by its park word, as the trimmer does; who readies it meanwhile is served when it is let go |
-//! | runnable | taken out of its queue, and put into the global one |
-//! | stopped by a signal | the same; its handler has left the registers in its M |
-//! | running | if it uses its CPU: asked by a signal, and answers from the handler (`ask_running.rs`) |
+//! | parked | the report holds it by its park word (`hold_parked.rs`); if it is readied meanwhile, it runs afterwards |
+//! | runnable | the report takes it out of its queue, and puts it into the global queue |
+//! | stopped by a signal | as a runnable one; its handler has left the registers in its M |
+//! | running, and using its CPU | the report sends a signal, and its handler answers (`ask_running.rs`) |
 //! | in a marked blocking call | the call left its registers (`word/pinned_readers.rs`) |
-//! | in another system call | only its header, because a signal could make the call fail with EINTR; before the process ends anyway, it is asked like a running one |
+//! | in an unmarked system call | no trace, because a signal could make the call fail with EINTR; |
+//! | | but if the process is about to end, the report asks it like a running one |
 //!
-//! A goroutine may go from one group to another while we look, so there are a few rounds; one that always
-//! escapes gets a header without a trace.
+//! A goroutine may move from one group to another meanwhile, so there are a few rounds. A goroutine that
+//! always escapes gets a header without a trace.
 //!
-//! While a goroutine is kept from running nothing is allocated and no lock is taken that it might hold: it
-//! may have been stopped inside the allocator.
+//! While a goroutine is kept from running, the report allocates nothing and takes no lock that the goroutine
+//! might hold: it may have been stopped inside the allocator.
 
 use std::cell::OnceCell;
 use std::panic::Location;
@@ -54,26 +55,26 @@ pub(crate) struct Snapshot {
     pub(crate) parent: u64,
     pub(crate) site: Option<&'static Location<'static>>,
     pub(crate) status: Status,
-    /// If it waits: for what, and since about when.
+    /// If it waits: for what, and for about how long.
     pub(crate) wait: Option<(WaitReason, Duration)>,
     pub(crate) locked: bool,
     pub(crate) frames: Vec<usize>,
-    /// If it waits for a lock: who has it.
+    /// If it waits for a lock: what holds the lock.
     pub(crate) holder: Option<Holder>,
-    /// It is the one that made the report.
+    /// It is the goroutine that made the report.
     pub(crate) caller: bool,
 }
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// The goroutine of that id; or none: a thread outside.
+    /// The goroutine with that id; `None`: a thread outside of gort.
     One(Option<u64>),
-    /// So many readers; the ids of those that are known.
+    /// The number of readers, and the ids of those that are known.
     Readers(u64, Vec<u64>),
 }
 
-/// What is copied while a goroutine is kept from running: it fits onto the stack.
+/// What is copied while a goroutine is kept from running. It lies on the stack and allocates nothing.
 struct Raw {
     g: &'static G,
     id: u64,
@@ -88,7 +89,7 @@ struct Raw {
 }
 
 impl Raw {
-    /// What anybody may read at any time.
+    /// Copies what any thread may read at any time.
     fn peek(g: &'static G) -> Raw {
         Raw {
             g,
@@ -112,7 +113,7 @@ impl Raw {
     }
 
     /// # Safety
-    /// The goroutine is switched out, and the caller's.
+    /// The goroutine is switched out and belongs to the caller.
     unsafe fn take_frames(&mut self) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -150,11 +151,11 @@ impl Raw {
     }
 }
 
-/// To whom stacks and read locks belong: looked up once for a whole report.
+/// Which goroutines own which stacks and read locks: looked up once for a whole report.
 struct Owners {
-    /// Where each stack begins and ends, and whose it is; by address.
+    /// Start and end of each stack, and the id of its goroutine; sorted by address.
     stacks: Vec<(usize, usize, u64)>,
-    /// Locks, and who is known to have locked them for reading; by address.
+    /// Addresses of locks, and the ids of goroutines that are known to have locked them for reading; sorted.
     reads: Vec<(usize, u64)>,
 }
 
@@ -206,7 +207,7 @@ impl Collection {
     }
 }
 
-/// How often the report looks for goroutines that escaped.
+/// How many rounds the report makes for goroutines that escaped.
 const ROUNDS: usize = 3;
 
 /// One report at a time: they would keep taking goroutines from each other.
@@ -270,8 +271,8 @@ fn look_at_parked(g: &'static G, collection: &mut Collection) {
         raw.status = Status::Waiting;
         let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));
         raw.wait = Some((reason, g.parked_at.load(Ordering::Relaxed)));
-        // SAFETY: we hold it: it is switched out and stays so, and what it waits for, being borrowed by its
-        // frames, is alive.
+        // SAFETY: we hold it, so it is switched out and stays so; and what it waits for is alive, because its
+        // frames borrow it.
         unsafe {
             raw.take_name();
             raw.take_frames();
@@ -301,7 +302,7 @@ fn look_at_queues(collection: &mut Collection) {
                 break;
             }
             left = left.saturating_sub(count);
-            // What was looked at is collected when all are back in a queue.
+            // A goroutine's snapshot is added, which allocates, when it is back in a queue.
             for g in &batch[..count] {
                 // SAFETY: the queue holds pointers to Gs only, and these are ours now.
                 let raw = look_at_owned(unsafe { &**g });
@@ -330,7 +331,7 @@ fn look_at_popped(
     }
 }
 
-/// A goroutine that was taken out of a queue.
+/// Looks at a goroutine that was taken out of a queue.
 fn look_at_owned(g: &'static G) -> Raw {
     let mut raw = Raw::peek(g);
     // SAFETY: it is runnable and ours: it does not run. Its M, if a signal stopped it, waits in the handler.
@@ -354,7 +355,7 @@ fn requeue(g: &'static G, push: fn(&mut Queues, &'static G)) {
     drop(section);
 }
 
-/// The header of a goroutine that runs on.
+/// The header of a goroutine that keeps running.
 fn peek_with_name(g: &'static G) -> Raw {
     let mut raw = Raw::peek(g);
     if let Some(reading) = pinned_readers::begin() {
@@ -374,8 +375,8 @@ fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection)
     }
 }
 
-/// Whether the thread uses its CPU for a while, and so is not just entering a system call that a signal would
-/// break. One that nobody noticed yet may last.
+/// Whether the thread uses its CPU for a while, so that it is likely not in, or about to enter, a system call
+/// that a signal would interrupt.
 fn computes(tid: u32) -> bool {
     const ENOUGH: u64 = 200_000;
     const LOOK_FOR: Duration = Duration::from_millis(20);

@@ -1,18 +1,18 @@
-//! Walking the frames of a stack that does not run.
+//! Walking the frames of stopped code, whose stack is not the walker's own.
 //!
-//! The system's unwinder walks from its caller outwards, by the unwind tables that every function has.
-//! `arch::unwind_from` makes a caller whose table entry lies: it says that it was called from wherever a
-//! given set of registers was taken, with the registers as they were there. So the unwinder, which runs on
-//! its own thread's stack, walks over into the stopped code, and only reads that stack. Nothing is allocated
-//! and, with glibc 2.35 and GCC 12 or newer, no lock is taken: code may be looked at that was stopped
-//! anywhere.
+//! The system's unwinder walks from its caller outwards, using the unwind tables that every function has.
+//! `arch::unwind_from` is a caller whose table entry lies: it says that it was called from the place where a
+//! given set of registers was taken, with those values in the registers. So the unwinder, which runs on its
+//! own thread's stack, walks on into the stopped code, and only reads that stack. It allocates nothing and,
+//! with glibc 2.35 and GCC 12 or newer, takes no lock, so the code may have been stopped anywhere.
 //!
-//! An address that an interrupted or hand-written function computes its frame from may be wrong for a moment.
-//! The walk ends as soon as a frame is not within the stack, or not above the last one, before anything there
-//! is read.
+//! In interrupted or hand-written functions, the address from which a frame is computed may be wrong for a
+//! moment. The walk ends as soon as a frame is not within the stack, or not above the last one, before
+//! anything there is read.
 //!
-//! Rejected: to run a function on the stopped stack that captures its own backtrace (it has to leave room for
-//! red zones and for what the trimmer gave back); frame pointers (Rust's own library is built without).
+//! Rejected: running a function on the stopped stack that captures its own backtrace (it would have to leave
+//! room for red zones, and need pages that `sched/monitor/shrink.rs` gave back); frame pointers (Rust's
+//! standard library is built without them).
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -28,7 +28,8 @@ unsafe extern "C" {
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
 }
 
-/// Code addresses, the innermost first: of the call instructions, for frames that called.
+/// Code addresses, the innermost frame first. For frames that made a call: an address within the call
+/// instruction.
 #[derive(Clone, Copy)]
 pub(crate) struct Frames {
     addresses: [usize; MAX_FRAMES],
@@ -46,13 +47,13 @@ impl Frames {
 }
 
 struct Walk<'a> {
-    /// Where the stopped code is, until the walk has come there.
+    /// Address and stack pointer of the stopped code, until the walk has reached it.
     start: Option<(usize, usize)>,
     stack: Range<usize>,
     frames: &'a mut Frames,
 }
 
-/// The frames of code that stopped with these registers. Nothing outside of `stack` is looked at.
+/// The frames of code that stopped with these registers. Reads nothing outside of `stack`.
 ///
 /// # Safety
 /// The code does not run on meanwhile, and `stack` is readable.

@@ -1,11 +1,11 @@
-//! Where a search does its work: memory that is mapped before the threads are stopped, because nothing can be
-//! allocated then.
+//! The working memory of a leak search. It is mapped before the threads are stopped, because nothing can be
+//! allocated while they are.
 
 use std::ops::Range;
 
 use crate::sys::mem::{self, PAGE};
 
-/// Some memory.
+/// The memory, from which lists are cut.
 pub(super) struct Desk {
     start: usize,
     size: usize,
@@ -19,12 +19,12 @@ impl Desk {
         Some(Desk { start: mem::reserve(size).ok()?, size, used: 0 })
     }
 
-    /// What of it a list of `capacity` needs at the most.
+    /// The most bytes that a list of `capacity` needs.
     pub(super) const fn room_for<T>(capacity: usize) -> usize {
         capacity * size_of::<T>() + align_of::<T>()
     }
 
-    /// A list of that capacity. It must not be used when the desk is gone.
+    /// Cuts out a list of that capacity. It must not be used after the desk is dropped.
     pub(super) fn list<T>(&mut self, capacity: usize) -> List<T> {
         let start = (self.start + self.used).next_multiple_of(align_of::<T>());
         self.used = start + capacity * size_of::<T>() - self.start;
@@ -44,7 +44,7 @@ impl Drop for Desk {
     }
 }
 
-/// A vector in memory that was there before. What does not fit is refused.
+/// A vector of fixed capacity in the desk's memory.
 pub(super) struct List<T> {
     start: *mut T,
     pub(super) len: usize,
@@ -63,7 +63,7 @@ impl<T> List<T> {
     }
 
     pub(super) fn as_slice(&self) -> &[T] {
-        // SAFETY: so many were written.
+        // SAFETY: the first `len` elements were written.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 

@@ -1,36 +1,41 @@
-//! Goroutines that wait for ever: nobody who could end the wait can be reached any more.
+//! The leak search: finds goroutines that wait forever, because nothing that could end their wait is
+//! reachable any more.
 //!
-//! All threads are stopped (`stop_all_threads.rs`), and then memory is searched for whatever could end each wait, as a garbage
-//! collector marks: what cannot be found cannot be used.
+//! It stops all threads (`stop_all_threads.rs`), and then searches memory for the handles that could end each
+//! wait, as the mark phase of a garbage collector does: what cannot be found cannot be used.
 //!
-//! | it waits for | only these can end the wait | found by |
+//! | the goroutine waits for | only these can end the wait | how the search finds them |
 //! | --- | --- | --- |
 //! | a channel, or several | handles of the channel | the address of its allocation, or into it |
-//! | a wait group | its clones | the same |
-//! | the end of a goroutine | that goroutine | whether that one waits for ever |
-//! | a mutex, or an RwLock that is locked for writing | its holder, because guards cannot be sent | the same |
-//! | to write what others read | all of the readers | whether one of them waits for ever |
-//! | to read behind somebody who waits to write | that one | the same |
+//! | a wait group | its clones | the address of its allocation, or into it |
+//! | the end of a goroutine | that goroutine | whether it waits forever itself |
+//! | a lock that is held exclusively | its holder (guards are not `Send`) | whether it waits forever itself |
+//! | an RwLock, to write, while others read | all of the readers | whether one of them waits forever |
+//! | an RwLock, to read, behind a waiting writer | that writer | whether it waits forever itself |
 //! | no channel at all | nothing | – |
 //!
-//! A goroutine that waits for one of these, without a timeout, is a candidate. Everything else is a root: all memory that the process
-//! has written to, the registers of all threads, the stacks of all other goroutines. A word there that could be one of the addresses
-//! means that the wait may end: then the candidate's own stack is a root too, and so on until nothing changes. The
-//! candidates that are left wait for each other or for nobody.
+//! A goroutine that waits for one of these, without a timeout, is a candidate. Everything else is a root: all
+//! memory that the process has written to, the registers of all threads, the stacks of all other goroutines.
+//! If a word there could be one of the addresses, the wait may end: then the candidate's own stack becomes a
+//! root too, and so on until nothing changes. The candidates that are left wait for each other, or for
+//! nothing.
 //!
-//! - L1. Never a goroutine whose wait can end. A handle that exists lies in memory or in a register of a thread that runs or of
-//!   a goroutine that will, as an address: it is found. (Unless it is at an address that is not a multiple of 8, in a packed struct. And
-//!   unless a guard was forgotten and its lock dropped.)
-//! - L2. Somebody may have taken a goroutine out of its queue, be about to ready it, and know the queue no more. So only who is still
-//!   queued is a candidate: whoever readies it later has to go to the queue first. (A channel whose one side is gone lets all of
-//!   them go at once, without telling them: who waits there is not a candidate.)
-//! - L3. Some are missed: memory that was freed or is no longer used may still hold an address, a number may look like one, and what lies on
-//!   the heap is a root even if only candidates can reach it.
+//! - L1. The search never reports a goroutine whose wait can end. A handle that exists contains an address,
+//!   which lies in memory or in a register of a thread that runs or of a goroutine that will run, so the
+//!   search finds it. (Exceptions: the handle is in a packed struct, at an address that is not a multiple of
+//!   8; or a guard was forgotten and its lock dropped.)
+//! - L2. A waker may have taken a goroutine out of its queue, be about to ready it, and no longer hold a
+//!   handle. So only a goroutine that is still queued is a candidate: its waker has to go to the queue first.
+//!   (When one side of a channel is gone, all its waiters are woken without being claimed one by one; a
+//!   goroutine that waits there is not a candidate.)
+//! - L3. The search misses some: memory that was freed or is no longer used may still hold an address, a
+//!   number may look like one, and everything on the heap is a root, even if only candidates can reach it.
 //!
-//! Readers of an RwLock are known if they are goroutines and do not read too much at once (`sync/reads.rs`).
+//! The readers of an RwLock are known if they are goroutines and do not hold too many read locks at once
+//! (`sync/reads.rs`).
 //!
-//! Nothing is allocated and no lock is taken while the threads are stopped: the memory that is needed is mapped before. It is not
-//! searched, and neither are the stacks of goroutines that have ended.
+//! While the threads are stopped the search allocates nothing and takes no lock: the memory that it needs is
+//! mapped before (`desk.rs`). It does not search that memory, nor the stacks of goroutines that have ended.
 
 mod desk;
 mod search;
@@ -47,15 +52,15 @@ use crate::sys::thread;
 use desk::Desk;
 use search::Search;
 
-/// How often everybody is stopped if somebody could not be.
+/// How many times the search tries to stop all threads.
 const ATTEMPTS: u32 = 5;
 
-/// The ids of goroutines that wait for ever. `None`: that could not be found out.
+/// The ids of goroutines that wait forever. `None`: the search was not possible.
 pub(crate) fn find() -> Option<Vec<u64>> {
     static ONE: Mutex<()> = Mutex::new(());
     marked_call::blocking(|| {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        // On a thread that has no memory of the user's on its stack.
+        // On a thread of its own, whose stack holds nothing of the user's.
         let search =
             std::thread::Builder::new().name("gort-leaks".into()).stack_size(256 << 10).spawn(|| {
                 (0..ATTEMPTS).find_map(|attempt| {
@@ -69,7 +74,7 @@ pub(crate) fn find() -> Option<Vec<u64>> {
     })
 }
 
-/// `None`: not everybody could be stopped, or there was no memory.
+/// One attempt. `None`: not all threads could be stopped, or there was not enough memory.
 fn search() -> Option<Vec<u64>> {
     let own_stack = thread::own_stack()?;
     let mut goroutines = 0;
@@ -85,7 +90,8 @@ fn search() -> Option<Vec<u64>> {
     Some(search.leaked().map(G::id).collect())
 }
 
-/// Overwrites what calls before have left on this stack: the next thread that gets it would seem to know all the channels.
+/// Overwrites what earlier calls have left on this stack. The next thread that gets its memory would
+/// otherwise seem to hold the addresses of all channels.
 #[inline(never)]
 fn scrub() {
     std::hint::black_box(&mut [0usize; 16 << 10]);

@@ -1,4 +1,6 @@
-//! The search itself: see the head of `mod.rs`.
+//! The leak search itself; the head of `mod.rs` explains it. It collects candidates (goroutines whose wait
+//! may never end) and targets (allocations whose addresses could end a wait), marks the targets whose address
+//! is found in a root, and repeats this with the stacks of candidates whose wait may end.
 
 use std::ops::Range;
 use std::ptr;
@@ -8,7 +10,8 @@ use super::desk::{Desk, List};
 use super::stop_all_threads::Stopped;
 use super::wait::{LONGEST, Wait};
 use crate::arch::RED_ZONE;
-use crate::chan::{counter, engine};
+use crate::chan::counter;
+use crate::chan::select::engine;
 use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
@@ -22,9 +25,9 @@ use crate::sys::mem::PAGE;
 
 /// The longest text of /proc/self/maps that is read (bytes).
 const MAPS: usize = 32 << 20;
-/// At most this many ranges are left out of the search.
+/// At most this many ranges of addresses can be left out of the search.
 const HOLES: usize = 1 << 14;
-/// At most this many goroutines run.
+/// At most this many goroutines may be running; with more, the search fails.
 const RUNNING: usize = 1 << 14;
 
 /// A goroutine that may wait forever.
@@ -36,14 +39,15 @@ struct Candidate {
     count: usize,
     /// If it joins: the info of the goroutine that it waits for.
     joins: usize,
-    /// If it waits for a lock.
+    /// If it waits for a lock: what keeps it out.
     lock: Option<Blockers>,
     live: bool,
     /// It is live, and its stack has been looked at.
     spread: bool,
 }
 
-/// An allocation that can be reached only by its addresses, and those who wait at it only through it.
+/// An allocation that code can reach only by an address within it. Only code that reaches it can end the
+/// waits at it.
 #[derive(Clone, Copy)]
 struct Target {
     start: usize,
@@ -54,29 +58,30 @@ struct Target {
 }
 
 pub(super) struct Search {
-    /// By address, when all are known.
+    /// Sorted by address when all are known.
     candidates: List<Candidate>,
-    /// The info of each candidate and where it is in that list, sorted.
+    /// The address of each candidate's `Info` and its index in `candidates`, sorted.
     infos: List<(usize, usize)>,
-    /// The candidates that keep others out of an RwLock, as places in that list, sorted. As many as fit.
+    /// The candidates that keep others out of an RwLock, as indices into `candidates`, sorted. As many as
+    /// fit.
     crowds: List<(Crowd, usize)>,
     /// Starts of targets.
     waits: List<usize>,
-    /// By their starts, no two with the same.
+    /// Sorted by start; no two have the same start.
     targets: List<Target>,
     holes: List<Range<usize>>,
-    /// Goroutines that an M has, by address.
+    /// The goroutines that Ms run, sorted by address.
     running: List<usize>,
-    /// Where the stacks of all threads end, sorted.
+    /// The stack pointers of all threads, minus the red zone, sorted.
     tops: List<usize>,
     buffer: List<usize>,
     maps: List<u8>,
-    /// Around all targets.
+    /// The addresses from the first to the last target.
     bounds: Range<usize>,
 }
 
 impl Search {
-    /// How much room is needed for so many goroutines.
+    /// The memory (bytes) that the search needs for this many goroutines.
     pub(super) fn room_for(goroutines: usize) -> usize {
         Desk::room_for::<Candidate>(goroutines)
             + Desk::room_for::<(usize, usize)>(goroutines)
@@ -89,7 +94,7 @@ impl Search {
             + Desk::room_for::<u8>(MAPS)
     }
 
-    /// Nothing is known yet.
+    /// An empty search.
     pub(super) fn new(desk: &mut Desk, goroutines: usize) -> Search {
         Search {
             candidates: desk.list(goroutines),
@@ -125,8 +130,8 @@ impl Search {
         untouched.iter().for_each(|range| fits &= self.holes.push(range.clone()));
         fits.then_some(())?;
         for (_, _, stack) in stopped.threads().filter(|&(tid, ..)| !runs_user_code(tid)) {
-            // What they run is the runtime's, but registers that it does not use still hold values of the
-            // goroutine that ran there before.
+            // These threads run code of the runtime, but registers that it does not use may still hold values
+            // of the goroutine that ran there before.
             if let Some(stack) = stack {
                 self.holes.push(stack).then_some(())?;
             }
@@ -148,7 +153,7 @@ impl Search {
 
         self.look_at_mappings(&memory)?;
         for (_, frame, _) in stopped.threads() {
-            // The registers are in memory that was looked at.
+            // The registers themselves lie in memory that was searched already.
             self.tops.push(frame.registers().sp().saturating_sub(RED_ZONE)).then_some(())?;
         }
         self.tops.as_mut_slice().sort_unstable();
@@ -157,13 +162,13 @@ impl Search {
         Some(())
     }
 
-    /// Whether the goroutine is switched out: then its stack is in use from its context on.
+    /// Whether the goroutine is switched out: then its stack is in use from its saved stack pointer upwards.
     fn is_switched_out(&self, g: &'static G) -> bool {
         matches!(g.status(), Status::Waiting | Status::Runnable)
             && self.running.as_slice().binary_search(&address(g)).is_err()
     }
 
-    /// Makes it a candidate if it is one. False: no room.
+    /// Adds it to the candidates if it is one. False: there is no room.
     fn consider(&mut self, g: &'static G) -> bool {
         let Some(wait) = Some(g).filter(|g| self.is_switched_out(g)).and_then(Wait::of) else { return true };
         let first = self.waits.len;
@@ -180,7 +185,7 @@ impl Search {
                 }
             }
             Wait::Select(place) => {
-                // SAFETY: it waits there, and everybody is stopped.
+                // SAFETY: it waits there, and all threads are stopped.
                 for object in unsafe { engine::objects(place) }.flatten().filter(|&object| object != 0) {
                     count += 1;
                     // SAFETY: a channel of a waiting select is alive.
@@ -198,7 +203,7 @@ impl Search {
         self.waits.push(range.start) && self.targets.push(target)
     }
 
-    /// Sorts the targets and makes those with the same start one.
+    /// Sorts the targets and merges those with the same start.
     fn merge_targets(&mut self) {
         let targets = self.targets.as_mut_slice();
         targets.sort_unstable_by_key(|target| target.start);
@@ -228,7 +233,8 @@ impl Search {
         }
     }
 
-    /// The same for memory at this address, but for allocations that nobody may be able to reach.
+    /// As `look_at`, for a page of memory at `address`, but skips words that lie inside targets: a target
+    /// counts only once it was found itself.
     fn look_at_page(&mut self, address: usize, words: &[usize]) {
         let (start, length) = (self.bounds.start, self.bounds.len());
         for (index, &word) in words.iter().enumerate() {
@@ -256,7 +262,7 @@ impl Search {
         }
     }
 
-    /// Looks at all memory but the holes.
+    /// Searches all memory except the holes.
     fn look_at_mappings(&mut self, memory: &Memory) -> Option<()> {
         let file = File::open(c"/proc/self/maps")?;
         let (mut maps, holes) = (self.maps.clone(), self.holes.clone());
@@ -289,7 +295,7 @@ impl Search {
         memory.each(pages, buffer.as_mut_slice(), |address, words| self.look_at_page(address, words));
     }
 
-    /// A goroutine that is not a candidate is a root.
+    /// Searches the stack of a goroutine that is not a candidate: it is a root.
     fn look_at_goroutine(&mut self, g: &'static G) {
         if g.status() == Status::Dead || self.candidate(g).is_some() {
             return;
@@ -303,7 +309,7 @@ impl Search {
             tops.get(tops.partition_point(|&top| top < slot.start)).copied().unwrap_or(0)
         };
         let start = if slot.contains(&top) { top } else { slot.start };
-        // SAFETY: the slot is mapped, and nobody writes.
+        // SAFETY: the slot is mapped, and no thread writes to it.
         self.look_at(unsafe { words(start, slot.end) });
     }
 
@@ -311,7 +317,7 @@ impl Search {
         self.candidates.as_slice().binary_search_by_key(&address(g), |candidate| address(candidate.g)).ok()
     }
 
-    /// What can be reached from candidates that are live is live.
+    /// Marks everything as live that live candidates and found targets can reach, until nothing changes.
     fn spread(&mut self) {
         let mut done = false;
         while !done {
@@ -320,7 +326,7 @@ impl Search {
                 let target = self.targets.as_slice()[at];
                 if target.found && !target.spread {
                     self.targets.as_mut_slice()[at].spread = true;
-                    // SAFETY: it is an allocation that is in use, and nobody writes.
+                    // SAFETY: it is an allocation that is in use, and no thread writes to it.
                     self.look_at(unsafe { words(target.start, target.end) });
                 }
             }
@@ -331,7 +337,7 @@ impl Search {
                     done = false;
                     let (slot, context) = (slot(candidate.g), candidate.g.context.get());
                     let start = if slot.contains(&context) { context } else { slot.start };
-                    // SAFETY: the slot is mapped, and nobody writes.
+                    // SAFETY: the slot is mapped, and no thread writes to it.
                     self.look_at(unsafe { words(start, slot.end) });
                 }
             }
@@ -346,7 +352,7 @@ impl Search {
         slot(next.g).contains(&on_stack).then_some(next)
     }
 
-    /// Whether nobody of these is known to wait forever.
+    /// Whether no member of the crowd is known to wait forever.
     fn all_live(&self, crowd: Crowd) -> bool {
         let crowds = self.crowds.as_slice();
         let first = crowds.partition_point(|&(other, _)| other < crowd);
@@ -354,14 +360,14 @@ impl Search {
         members.into_iter().all(|&(_, at)| self.candidates.as_slice()[at].live)
     }
 
-    /// Whether something that can end the wait was found.
+    /// Whether something was found that can end the candidate's wait.
     fn may_end(&self, candidate: &Candidate) -> bool {
         if let Some(Blockers { holder, crowd, .. }) = candidate.lock {
             let holder = holder.and_then(|page: StackPage| self.stack_owner(page.near(address(candidate.g))));
             return holder.is_none_or(|holder| holder.live) && crowd.is_none_or(|crowd| self.all_live(crowd));
         }
         if candidate.joins != 0 {
-            // Only a goroutine that waits forever never ends.
+            // The join ends unless the other goroutine is a candidate that is not live.
             let other = self.infos.as_slice().binary_search_by_key(&candidate.joins, |&(info, _)| info);
             return other.is_err()
                 || other.is_ok_and(|at| self.candidates.as_slice()[self.infos.as_slice()[at].1].live);
@@ -379,8 +385,7 @@ fn slot(g: &'static G) -> Range<usize> {
     start..start + g.slot.class().slot_size()
 }
 
-/// Whether the thread runs user code: not the scheduler on its own stack, and not one of the runtime's other
-/// threads.
+/// Whether the thread runs user code: not the scheduler on g0, and not a service thread of the runtime.
 fn runs_user_code(tid: u32) -> bool {
     let scheduler = SCHED.platform.m_of_thread(tid).is_some_and(|m| m.current().is_none());
     !SCHED.platform.is_service_thread(tid) && !scheduler
@@ -391,7 +396,7 @@ fn address(g: &'static G) -> usize {
 }
 
 /// # Safety
-/// The memory can be read, and nobody writes to it.
+/// The memory can be read, and no thread writes to it.
 unsafe fn words<'a>(start: usize, end: usize) -> &'a [usize] {
     let start = start.next_multiple_of(size_of::<usize>());
     // SAFETY: the caller's promise.

@@ -1,15 +1,14 @@
 //! Stopping every other thread of the process for a moment, with all its registers in memory.
 //!
-//! Each thread gets the preemption signal; its handler says that it has come and waits until all may go on.
-//! The kernel has left the registers of the code that was interrupted on the handler's stack. Threads that
-//! appear meanwhile were started by one that had not stopped yet: they are listed again until all that there
-//! are have stopped.
+//! Each thread gets the preemption signal; its handler reports that the thread has stopped and waits until
+//! all may go on. The kernel has left the registers of the interrupted code on the handler's stack. A thread
+//! that had not stopped yet may start new threads meanwhile, so the caller lists all threads again until
+//! every one has stopped.
 //!
-//! A system call that the signal interrupts must not fail by it. A thread gets no signal while it is in a
-//! call that neither the kernel nor `signal::restart_call` begins again; then nobody is stopped.
+//! The signal must not make a system call fail. So a thread gets no signal while it is in a call that neither
+//! the kernel nor `signal::restart_call` would restart; then no thread is stopped.
 //!
-//! While others are stopped, the caller must not allocate or take any lock: somebody may have been stopped
-//! inside.
+//! While the others are stopped, the caller must not allocate or take any lock: a stopped thread may hold it.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -22,24 +21,24 @@ use crate::sched::monitor::signal_handler;
 use crate::sys::inspect::{self, InKernel};
 use crate::sys::{futex, signal, thread};
 
-/// Odd: all threads are to stop. Counts up.
+/// Odd while all threads have to stop. It only grows.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
-/// Threads that have stopped, and those that were sent the signal.
+/// The threads that have stopped, and the threads to which the signal was sent.
 static STOPPED: Tids = Tids::new();
 static SIGNALLED: Tids = Tids::new();
 
-/// The ids of the threads that have stopped, in the order in which they came.
+/// The ids of the threads that have stopped, in the order in which they did.
 static WHO: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
-/// What the kernel passed to their handlers.
+/// The contexts that the kernel passed to their handlers, in the same order.
 static CONTEXTS: [AtomicPtr<c_void>; MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
-/// How many have come.
+/// How many have stopped.
 static CAME: AtomicUsize = AtomicUsize::new(0);
 
 /// At most this many threads can be stopped.
 const MOST: usize = 1 << 14;
 
-/// How long a thread may take to come.
+/// If not all threads have stopped within this time, `stop` gives up.
 const COME_WITHIN: Duration = Duration::from_millis(500);
 
 /// A set of thread ids.
@@ -54,15 +53,15 @@ impl Tids {
         self.0.iter().for_each(|place| place.store(0, Ordering::Relaxed));
     }
 
-    /// The places where `tid` may be, in the order in which they are to be tried.
+    /// The places where `tid` may be, in the order in which to try them.
     fn places(&self, tid: u32) -> impl Iterator<Item = &AtomicU32> {
         (0..self.0.len()).map(move |i| &self.0[(tid as usize + i) % self.0.len()])
     }
 
-    /// If there is no room left, it is not added.
+    /// Adds `tid`, unless there is no room left.
     fn add(&self, tid: u32) {
         for place in self.places(tid) {
-            // Release pairs with the Acquire in `has`: what the thread did comes before.
+            // Release pairs with the Acquire in `has`, which then sees what the thread did before.
             match place.compare_exchange(0, tid, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) if other == tid => return,
@@ -77,10 +76,10 @@ impl Tids {
     }
 }
 
-/// In the signal handler, with what the kernel passed to it: waits here if all are to stop.
+/// Called in the signal handler with the context from the kernel: waits here if all threads have to stop.
 pub(crate) fn wait_if_asked(context: *mut c_void) {
     loop {
-        // Acquire pairs with `stop`, so that the sets are clear, and with `Stopped::drop`.
+        // Acquire pairs with `stop`, which has cleared the sets before, and with `Stopped::drop`.
         let epoch = EPOCH.load(Ordering::Acquire);
         if epoch.is_multiple_of(2) {
             return;
@@ -98,11 +97,11 @@ pub(crate) fn wait_if_asked(context: *mut c_void) {
     }
 }
 
-/// As long as it lives, no other thread runs.
+/// While it lives, no other thread runs.
 pub(crate) struct Stopped(());
 
-/// Stops all threads but the caller's, which is not a goroutine. `None`: one of them cannot be stopped. One
-/// caller at a time.
+/// Stops all threads but the caller's, which must not be a goroutine. `None`: one of them cannot be stopped.
+/// Only one caller at a time.
 pub(crate) fn stop() -> Option<Stopped> {
     let own = thread::tid();
     let mut possible = signal_handler::can_signal();
@@ -117,7 +116,8 @@ pub(crate) fn stop() -> Option<Stopped> {
     let stopped = Stopped(());
     let start = Instant::now();
     let mut complete = 0;
-    // All have stopped if every thread of a list had done so before the list was made.
+    // Two lists in a row must contain stopped threads only: then all had stopped before the second list was
+    // made.
     while complete < 2 {
         let (mut missing, mut refused) = (false, false);
         let listed = inspect::threads(|tid| {
@@ -151,7 +151,7 @@ impl Stopped {
         let contexts = CONTEXTS[..CAME.load(Ordering::Relaxed).min(MOST)].iter();
         WHO.iter().zip(contexts).map(|(tid, context)| {
             let context = context.load(Ordering::Relaxed);
-            // SAFETY: the handler that was given it has not returned, because we live.
+            // SAFETY: the handler that got this context does not return while `self` lives.
             let (frame, stack) = unsafe { (SignalFrame::new(context), signal::alternate_stack(context)) };
             (tid.load(Ordering::Relaxed), frame, stack)
         })
@@ -160,19 +160,19 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        // Release: our reads come before what the others do now.
+        // Release: our reads come before what the other threads do now.
         EPOCH.fetch_add(1, Ordering::Release);
         futex::wake(&EPOCH, u32::MAX >> 1);
     }
 }
 
-/// Whether a signal breaks nothing that the thread does.
+/// Whether a signal does not disturb what the thread does.
 fn may_be_interrupted(tid: u32) -> bool {
     let m = SCHED.platform.m_of_thread(tid);
     if SCHED.platform.is_service_thread(tid) || m.is_some_and(|m| m.current().is_none()) {
-        return true; // they look again whenever they wake up
+        return true; // their waits are loops, so an early wake-up does no harm
     }
-    // A thread that a signal of ours stopped takes no second one.
+    // A thread that waits in the handler of our signal does not get a second one.
     if m.is_some_and(|m| !m.interrupted.load(Ordering::Relaxed).is_null()) {
         return false;
     }

@@ -1,10 +1,11 @@
-//! What a goroutine waits for.
+//! What a goroutine waits for, as far as the leak search understands it.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use crate::chan::counter;
+use crate::chan::select::engine;
 use crate::chan::waitq::ELSEWHERE;
-use crate::chan::{counter, engine};
 use crate::sched::park::wait::WaitPlace;
 use crate::sched::park::wait_queue::is_queued;
 use crate::sched::types::g::G;
@@ -12,33 +13,34 @@ use crate::sched::types::status::Status;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sync::Blockers;
 
-/// No target is longer (bytes).
+/// Size of the largest target that is considered (bytes).
 pub(super) const LONGEST: usize = 2048;
 
-/// Selects of more operations than this are not looked at.
+/// Selects with more cases than this are not considered.
 const MOST_CASES: usize = 16;
 
 /// What a candidate waits for.
 pub(super) enum Wait {
-    /// Nothing that could come.
+    /// Nothing can end the wait.
     Nothing,
-    /// One of the addresses of this allocation.
+    /// Code that has an address within this allocation can end the wait.
     Target(Range<usize>),
     /// The cases of a select.
     Select(&'static WaitPlace),
-    /// The info of a goroutine.
+    /// The end of the goroutine with the `Info` at this address.
     Join(usize),
     /// A lock.
     Lock(Blockers),
 }
 
 impl Wait {
-    /// For what it waits, if that can be told: a goroutine that is switched out, while everybody is stopped.
+    /// What `g` waits for, if the search understands its wait. `g` is switched out, and all threads are
+    /// stopped.
     pub(super) fn of(g: &'static G) -> Option<Wait> {
         if g.status() != Status::Waiting || !g.park.is_parked() {
             return None;
         }
-        // SAFETY: it has not ended, and everybody is stopped.
+        // SAFETY: it has not ended, and all threads are stopped.
         let limited = unsafe { g.info() }.is_none_or(|info| !info.limit.load(Ordering::Relaxed).is_null());
         if g.wait_is_timed() || limited || g.bubble.get() != 0 {
             return None;
@@ -51,7 +53,7 @@ impl Wait {
             WaitReason::ChanReceive if object == ELSEWHERE => return None,
             _ => {}
         }
-        // SAFETY: all the reasons below come with a place.
+        // SAFETY: for all the reasons below, the object is the address of a `WaitPlace`.
         let place = || unsafe { WaitPlace::at(object) };
         // SAFETY: the node is on the stack of the goroutine, which waits.
         let queued = |place: &WaitPlace| unsafe { is_queued(place.node) };
@@ -69,7 +71,7 @@ impl Wait {
             WaitReason::Select => {
                 let place = place();
                 let (mut count, mut known) = (0, true);
-                // SAFETY: it waits there, and everybody is stopped.
+                // SAFETY: it waits there, and all threads are stopped.
                 for object in unsafe { engine::objects(place) } {
                     count += 1;
                     known &= object.is_some_and(|object| {
@@ -79,11 +81,11 @@ impl Wait {
                 }
                 (known && count <= MOST_CASES).then_some(Wait::Select(place))
             }
-            // Its clones point to the counts before it.
+            // The clones of a wait group point to the two reference counts that lie before it.
             WaitReason::WaitGroup => Some(place()).filter(|place| queued(place)).map(|place| {
                 Wait::Target(place.object - 2 * size_of::<usize>()..place.object + size_of::<usize>())
             }),
-            // SAFETY: it waits there, and everybody is stopped.
+            // SAFETY: it waits there, and all threads are stopped.
             _ => unsafe { Blockers::of_wait(reason, object).map(Wait::Lock) },
         }
     }

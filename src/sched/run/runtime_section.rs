@@ -85,7 +85,8 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
 }
 
 /// Enters the runtime as `g`, the calling goroutine, from user code: no section is open. The depth is known
-/// to be 0, so it is stored and not counted: a counter would chain each entry to the last one through memory.
+/// to be 0, so 1 is stored without a load: with an increment, each entry would depend on the store of the
+/// last one.
 #[inline]
 pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
     let m = g.m();

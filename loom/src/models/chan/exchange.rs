@@ -6,12 +6,12 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::model;
-use crate::chan::array::Array;
 use crate::chan::counter;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError};
-use crate::chan::list::List;
+use crate::chan::flavors::array::Array;
+use crate::chan::flavors::list::List;
+use crate::chan::flavors::zero::Zero;
 use crate::chan::waitq::Outcome;
-use crate::chan::zero::Zero;
 
 type Msg = Arc<usize>;
 

@@ -7,8 +7,8 @@ use loom::thread;
 
 use super::model;
 use crate::base::lock::Lock;
-use crate::chan::relax::Relax;
-use crate::chan::ring::{CLOSED, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::flavors::array::ring::{CLOSED, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::flavors::relax::Relax;
 
 /// A message that loom reports if it is leaked, and that cannot be dropped twice.
 type Msg = Arc<usize>;

@@ -7,11 +7,11 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::model;
-use crate::chan::array::Array;
-use crate::chan::engine::{self, Nodes, Op, Patience, Slot, in_order};
-use crate::chan::handle::Handle;
+use crate::chan::flavors::array::Array;
+use crate::chan::flavors::zero::Zero;
+use crate::chan::select::engine::{self, Nodes, Op, Patience, Slot, in_order};
+use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome};
-use crate::chan::zero::Zero;
 use crate::sched::park::channel_op::Inside;
 
 type Msg = Arc<usize>;

@@ -1,5 +1,5 @@
-//! What channels and locks use of the scheduler, modelled. A deadline may pass at any moment: a wait that has
-//! one ends by it unless a waker was faster, and loom tries both.
+//! Models of the parts of `sched/park/` that channels and locks use. A deadline may pass at any moment: a
+//! wait with a deadline times out unless a waker was faster, and loom tries both.
 
 #[path = "../../../../src/sched/park/channel_op.rs"]
 pub(crate) mod channel_op;
@@ -44,7 +44,7 @@ pub(crate) mod clock {
 }
 
 pub(crate) mod limit {
-    //! No contexts in the models: their end is one more deadline.
+    //! The models have no contexts, because the end of a context is like one more deadline.
 
     use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Threads that wait.
+//! The model's `Waiter`: a thread of loom that parks.
 
 use loom::thread::Thread;
 
@@ -36,7 +36,7 @@ impl Waiter {
         let parked = unsafe { &*(self.0 as *const Parked) };
         let before = parked.state.swap(SET, Ordering::AcqRel);
         assert_ne!(before, SET, "a waiter was woken twice");
-        // Not if it is not there yet: loom would take it out of whatever else it waits for.
+        // Unpark only if it has parked here: otherwise loom would end some other wait of that thread.
         if before == PARKED {
             parked.thread.unpark();
         }

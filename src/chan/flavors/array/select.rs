@@ -3,9 +3,9 @@
 
 use std::ptr;
 
-use crate::chan::array::{Array, State};
-use crate::chan::relax::Relax;
-use crate::chan::ring::{CLOSED, HELD, WAITING};
+use crate::chan::flavors::array::ring::{CLOSED, HELD, WAITING};
+use crate::chan::flavors::array::{Array, State};
+use crate::chan::flavors::relax::Relax;
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes};
 use crate::sched::park::channel_op::Inside;
 

@@ -2,7 +2,7 @@
 //! for sends whose message comes later, and queuing for a select that waits at several channels. The
 //! invariants L1 to L4 are those of `list.rs`.
 
-use crate::chan::list::List;
+use crate::chan::flavors::list::List;
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes};
 use crate::sched::park::channel_op::Inside;
 

@@ -22,14 +22,17 @@
 //! that under the lock, nor retries under the lock after it lost a race: it releases the lock, backs off and
 //! starts again.
 
+pub(crate) mod ring;
+mod select;
+
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::time::Instant;
 
 use crate::base::lock::{Guard, Lock};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::relax::Relax;
-use crate::chan::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::flavors::array::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::flavors::relax::Relax;
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::types::wait_reason::WaitReason;
 
@@ -62,7 +65,7 @@ impl<T> Array<T> {
         Array { ring: Ring::new(capacity), state: Lock::new(state) }
     }
 
-    pub(super) fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 

@@ -4,9 +4,9 @@
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crate::chan::handle::Handle;
+use crate::chan::flavors::zero::{Way, Zero};
+use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome, Wakes, finish};
-use crate::chan::zero::{Way, Zero};
 use crate::sched::park::channel_op::Inside;
 
 impl<T> Zero<T> {

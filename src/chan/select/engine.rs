@@ -19,8 +19,8 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::time::Instant;
 
-use crate::chan::handle::Handle;
-use crate::chan::rng::Dice;
+use crate::chan::select::handle::Handle;
+use crate::chan::select::rng::Dice;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::clock;

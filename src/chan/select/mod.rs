@@ -1,18 +1,22 @@
 //! The type `Select`: selecting from a list of operations that is known only at run time.
 
+pub(crate) mod engine;
+pub(crate) mod handle;
+pub(crate) mod rng;
+
 use std::alloc::Layout;
 use std::fmt;
 use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use crate::chan::engine::{self, Nodes, Op, Patience, Slot};
+use self::engine::{Nodes, Op, Patience, Slot};
 use crate::chan::errors::{
     ReadyTimeoutError, RecvError, SelectTimeoutError, SendError, TryReadyError, TrySelectError,
 };
-use crate::chan::handle::Handle;
-use crate::chan::payload::{Payload, union};
+use crate::chan::flavors::payload::{Payload, union};
 use crate::chan::receiver::Receiver;
+use crate::chan::select::handle::Handle;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::{Node, Outcome};
 use crate::sched::types::waiter::Waiter;

@@ -11,6 +11,8 @@
 //! Z1. The two queues of operations never hold nodes that could meet each other: an operation is queued only
 //! if it found none to meet, under the lock.
 
+pub(crate) mod select;
+
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
@@ -18,8 +20,8 @@ use std::time::Instant;
 
 use crate::base::atomic::{AtomicBool, Ordering};
 use crate::base::lock::Lock;
-use crate::chan::engine::Patience;
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use crate::chan::select::engine::Patience;
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::park::channel_op::{Caller, Inside, Stepwise};
 use crate::sched::park::park_ready::park;
@@ -101,7 +103,7 @@ impl<T> Zero<T> {
         Zero { state: Lock::new(state), glance: Glance::new(), _messages: PhantomData }
     }
 
-    pub(super) fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 

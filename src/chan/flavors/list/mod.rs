@@ -20,15 +20,18 @@
 //!   the receiver turns the room into a reservation for it. The sender then appends its message itself: it
 //!   may need a new block, and nothing is allocated under a lock.
 
+pub(crate) mod block;
+mod select;
+
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::time::Instant;
 
 use crate::base::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::lock::{Guard, Lock};
-use crate::chan::block::{BLOCK, Block};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::pad::Pad;
+use crate::chan::flavors::list::block::{BLOCK, Block};
+use crate::chan::flavors::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::runtime_lock::Entered;
@@ -123,7 +126,7 @@ impl<T> List<T> {
         }
     }
 
-    pub(super) fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         ptr::from_ref(self) as usize
     }
 

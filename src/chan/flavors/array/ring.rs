@@ -35,8 +35,8 @@
 //! R2. `head <= tail <= head + capacity`, in positions.
 
 use crate::base::atomic::{AtomicUsize, Ordering, stay_away};
-use crate::chan::pad::Pad;
-use crate::chan::slot::{Slot, slots};
+use crate::chan::flavors::pad::Pad;
+use crate::chan::flavors::slot::{Slot, slots};
 
 /// Flag: operations are queued that wait for this word to move (receivers for `tail`, senders for `head`).
 pub(crate) const WAITING: usize = 1;

@@ -4,7 +4,7 @@ use std::ptr::{self, NonNull};
 
 pub(crate) use crate::base::atomic::CHAN_BLOCK as BLOCK;
 use crate::base::atomic::{AtomicPtr, Ordering};
-use crate::chan::slot::Place;
+use crate::chan::flavors::slot::Place;
 
 /// `BLOCK` places for messages. The positions of the channel's two ends tell which places hold a message.
 pub(crate) struct Block<T> {
