@@ -1,5 +1,5 @@
-//! The composition root: fills the table through which the core reaches what lies above it. Only
-//! `sched/boot.rs` asks for it.
+//! The composition root: fills the table of hooks through which the core calls the layers above it. Only
+//! `sched/boot.rs` uses it.
 
 use std::ffi::c_void;
 
@@ -19,7 +19,7 @@ static HOOKS: Hooks = Hooks {
     bubble: bubble::HOOKS,
 };
 
-/// The table.
+/// The table of hooks.
 pub(crate) fn hooks() -> &'static Hooks {
     &HOOKS
 }

@@ -339,8 +339,9 @@ fn a_planted_upward_import_is_found() {
     assert_eq!(upward(&planted("sched/machine.rs", "use crate::wiring;\n")).len(), 1);
 
     let found =
-        cycle(&graph(&planted("chan/array.rs", "use crate::context::Context;\n"), top_level)).unwrap();
-    assert!(found.contains("chan/array.rs imports crate::context::Context"), "{found}");
+        cycle(&graph(&planted("chan/flavors/array/mod.rs", "use crate::context::Context;\n"), top_level))
+            .unwrap();
+    assert!(found.contains("chan/flavors/array/mod.rs imports crate::context::Context"), "{found}");
     let found =
         cycle(&graph(&planted("sched/idle/ready.rs", "use super::super::run::spawn;\n"), sched_folder))
             .unwrap();

@@ -1,7 +1,8 @@
-//! How operations wait at a channel: nodes of the one wait queue (`sched/park/wait_queue.rs`) with a place
-//! for the message and for what became of the operation.
+//! How operations wait at a channel: in the common wait queue (`sched/park/wait_queue.rs`), with nodes that
+//! hold a pointer to the message and the outcome of the operation.
 //!
-//! Wake-ups happen after the channel's lock is released: claimed nodes are collected in a [`Wakes`].
+//! Waiters are woken after the channel's lock is released: until then, claimed nodes are collected in a
+//! [`Wakes`].
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -16,31 +17,31 @@ use crate::sched::park::wait_queue::{self, Claimed, ClaimedList};
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;
 
-/// What became of an operation that waited, or of a case of a select that was tried.
+/// The outcome of an operation that waited, or of a case of a select that was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// Nothing yet.
     Pending,
-    /// The message moved into the slot of the receiver, or out of that of the sender.
+    /// The message was moved into the receiver's slot, or out of the sender's.
     Done,
     /// The channel is disconnected; the message, if any, is still where it was.
     Disconnected,
     /// A send may be completed at any time: its place in the channel is reserved.
     Credit,
-    /// A send may be completed at any time, nothing needs to be reserved for it.
+    /// A send may be completed at any time; nothing has to be reserved for it.
     Free,
-    /// A send is to be completed by filling the slot of this receiver, who waits for it.
+    /// The send has to be completed by filling the slot of this receiver, which waits for it.
     Peer(NonNull<Node>),
     /// The other side withdrew; try again.
     Retry,
 }
 
-/// What a channel wants to know of an operation that waits.
+/// What a channel has to know about an operation that waits.
 pub(crate) struct Exchange {
-    /// The claim of its `Wait`, if others may end it.
+    /// The claim value for its `Wait`, if it has one.
     claim: usize,
-    /// Where the message is to be written to or read from. Null for a select's send (its message does not
-    /// exist before it is selected) and for watchers, which only want to know that a channel is ready.
+    /// Where the message has to be written to or read from. Null for a select's send, whose message does not
+    /// exist before it is selected, and for watchers, which only want to know that a channel is ready.
     pub(crate) slot: *mut u8,
     pub(crate) outcome: Cell<Outcome>,
 }
@@ -49,24 +50,24 @@ pub(crate) struct Exchange {
 pub(crate) type Node = wait_queue::Node<Exchange>;
 
 impl Node {
-    /// For a wait that only a claimer of this node can end.
+    /// A node for a wait that only a claimer of this node can end.
     #[inline]
     pub(crate) fn plain(waiter: Waiter, slot: *mut u8) -> Node {
         Node::with(std::ptr::null(), waiter, 0, slot)
     }
 
-    /// For a wait that others can end too. The claimer claims `wait` with `claim`.
+    /// A node for a wait that other parties can end too. The claimer claims `wait` with `claim`.
     pub(crate) fn shared(wait: &Wait, claim: usize, slot: *mut u8) -> Node {
         Node::with(wait, wait.waiter(), claim, slot)
     }
 
-    /// As [`shared`](Node::shared), for a wait whose waiter is known otherwise.
+    /// As [`shared`](Node::shared), where the caller knows the waiter, and `wait` may be null.
     #[inline]
     pub(crate) fn with(wait: *const Wait, waiter: Waiter, claim: usize, slot: *mut u8) -> Node {
         wait_queue::Node::new(waiter, wait, Exchange { claim, slot, outcome: Cell::new(Outcome::Pending) })
     }
 
-    /// Is there a place for the message?
+    /// Whether there is a slot for the message.
     pub(crate) fn has_slot(&self) -> bool {
         !self.data.slot.is_null()
     }
@@ -76,7 +77,7 @@ impl Node {
         self.data.slot
     }
 
-    /// What became of the operation.
+    /// The outcome so far.
     pub(crate) fn outcome(&self) -> Outcome {
         self.data.outcome.get()
     }
@@ -96,14 +97,15 @@ pub(crate) unsafe fn finish(node: NonNull<Node>, outcome: Outcome) -> Waiter {
     claimed.into_waiter()
 }
 
-/// What a goroutine waits for if others than the handles of a channel can end the wait: a timer, a select.
+/// The object of a wait that something other than the handles of a channel can end: a timer, a select.
 pub(crate) const ELSEWHERE: usize = 1;
 
 /// Operations in the order of their arrival.
 pub(crate) type Queue = wait_queue::Queue<Exchange>;
 
 impl Queue {
-    /// Takes the first operation that can still be woken; stale ones before it are dropped from the queue.
+    /// Takes and claims the first operation that can still be claimed; stale ones before it are dropped from
+    /// the queue.
     #[inline]
     pub(crate) fn claim(&mut self) -> Option<NonNull<Node>> {
         self.pop_if(|_| true, |exchange| exchange.claim).map(Claimed::into_raw)
@@ -114,12 +116,12 @@ impl Queue {
         self.pop_if(Node::has_slot, |exchange| exchange.claim).map(Claimed::into_raw)
     }
 
-    /// Is there an operation that could be claimed, does not belong to `own` and satisfies `accept`?
+    /// Whether there is an operation that could be claimed, does not belong to `own` and satisfies `accept`.
     pub(crate) fn has_other(&self, own: *const Wait, accept: impl Fn(&Node) -> bool) -> bool {
         self.has_claimable(|node| (own.is_null() || node.wait() != own) && accept(node))
     }
 
-    /// Claims all that can be claimed, with `outcome`, for waking.
+    /// Claims all operations that can be claimed, and adds them to `wakes` with `outcome`.
     #[inline]
     pub(crate) fn claim_all(&mut self, outcome: Outcome, wakes: &mut Wakes) {
         while let Some(node) = self.claim() {
@@ -129,16 +131,16 @@ impl Queue {
     }
 }
 
-/// Those who wait at one side of a channel.
+/// The waiters at one side of a channel.
 pub(crate) struct Side {
-    /// Operations: the first of them is served next.
+    /// Operations; the first is served next.
     pub(crate) ops: Queue,
-    /// Those who only want to know that an operation became possible: all are told.
+    /// Waiters that only want to know that an operation became possible; all of them are woken.
     pub(crate) watchers: Queue,
 }
 
-/// How many receivers of a closed channel are told before the first of them is woken, and before the lock is
-/// released.
+/// How many receivers of a closed channel are claimed at a time, before the lock is released and they are
+/// woken.
 const TOLD_AT_ONCE: usize = 16;
 
 impl Side {
@@ -159,17 +161,17 @@ impl Side {
         }
     }
 
-    /// All wait in vain: the channel is disconnected.
+    /// Ends all waits, because the channel is disconnected.
     pub(crate) fn disconnect(&mut self, wakes: &mut Wakes) {
         self.ops.claim_all(Outcome::Disconnected, wakes);
         self.watchers.claim_all(Outcome::Disconnected, wakes);
     }
 
-    /// As [`disconnect`](Side::disconnect), for some of them. True: more are left; wake those first and call
-    /// it again.
+    /// As [`disconnect`](Side::disconnect), for some of them. True: more are left; the caller must wake these
+    /// and call it again.
     ///
-    /// There may be a million, and they are cold. Each is touched here and, while it is still in the cache,
-    /// again when it is woken; and the lock is not held for long.
+    /// There may be a million waiters, whose memory is not cached. Each is touched here and, while it is
+    /// still in the cache, again when it is woken. And the lock is not held for long.
     #[must_use]
     pub(crate) fn disconnect_some(&mut self, wakes: &mut Wakes) -> bool {
         for _ in 0..TOLD_AT_ONCE {
@@ -190,7 +192,7 @@ impl Side {
 pub(crate) enum Kind {
     /// It performs the operation.
     Op,
-    /// It wants to know that the operation can be performed.
+    /// It only wants to know that the operation can be performed.
     Watch,
 }
 
@@ -227,8 +229,8 @@ impl Wakes {
     }
 }
 
-/// A wait at a channel. Its caller is made before the channel's lock is taken: the first wait of a thread
-/// allocates.
+/// A wait at a channel. It must be made before the channel's lock is taken, because the first wait of a
+/// thread allocates.
 #[derive(Clone, Copy)]
 pub(crate) struct Parker<C = Stepwise> {
     caller: C,
@@ -256,9 +258,9 @@ impl<C: Caller> Parker<C> {
         Parker { caller, reason, object, deadline }
     }
 
-    /// Waits: `publish` pushes the node into a queue, releases the lock, and returns whom that wakes;
-    /// `retract` is called after the deadline, to take the lock and unlink the node. Returns the outcome;
-    /// `Pending` after the deadline.
+    /// Waits. `publish` pushes the node into a queue, releases the lock, and returns the waiters that have to
+    /// be woken. `retract` is called after the deadline; it takes the lock and unlinks the node. Returns the
+    /// outcome, which is `Pending` after the deadline.
     #[inline(always)]
     pub(crate) fn wait(
         self,
@@ -307,7 +309,7 @@ impl<C: Caller> Parker<C> {
     }
 }
 
-/// Sleeps until the deadline, or for ever. A context may end it earlier: then the result is false.
+/// Sleeps until the deadline, or forever. A context may end the sleep earlier: then the result is false.
 pub(crate) fn sleep_until(reason: WaitReason, object: usize, deadline: Option<Instant>) -> bool {
     match deadline {
         None => loop {

@@ -1,5 +1,5 @@
-//! A context that limits waits (`sched/park/limit.rs`): the wait is queued at its `done` channel as well, and
-//! the end of the context claims it as the deadline does.
+//! A context as a limit of waits (`sched/park/limit.rs`): the wait is also queued at the context's `done`
+//! channel, and the end of the context claims it as the deadline does.
 
 use std::ptr;
 use std::time::Instant;

@@ -117,8 +117,10 @@ impl Detective {
         Detective { asked: false, next: None }
     }
 
-    /// Makes a check if it is due. Returns when the next one is due.
-    pub(super) fn serve(&mut self) -> Option<Instant> {
+    /// Makes a check if it is due. Returns when the next one is due, and whether this one found a deadlock:
+    /// then the caller must call [`report`].
+    pub(super) fn serve(&mut self) -> (Option<Instant>, bool) {
+        let mut found = false;
         if !self.asked && WANTED.load(Ordering::Relaxed) {
             self.asked = true;
             let at = Instant::now() + first_look();
@@ -136,11 +138,16 @@ impl Detective {
                 Finding::Stranger => {
                     self.next = LOOKS.get(times + 1).map(|&later| (Instant::now() + later, times + 1));
                 }
-                Finding::Deadlock => report_thread::run(act),
+                Finding::Deadlock => found = true,
             }
         }
-        self.next.map(|(at, _)| at)
+        (self.next.map(|(at, _)| at), found)
     }
+}
+
+/// Does what the program chose for a deadlock, on a thread of its own.
+pub(super) fn report() {
+    report_thread::run(act);
 }
 
 /// The result of a check.

@@ -66,7 +66,11 @@ pub(crate) fn all_idle() {
 pub(crate) fn housekeep() -> Option<Instant> {
     sigquit::serve();
     let mut state = state();
-    let looking = state.detective.serve();
+    let (looking, found) = state.detective.serve();
     let printing = state.trace.as_mut().map(Trace::print_if_due);
+    drop(state);
+    if found {
+        deadlock::report();
+    }
     looking.into_iter().chain(printing).min()
 }

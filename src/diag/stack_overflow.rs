@@ -53,8 +53,8 @@ fn report(g: &'static G) {
     }
     let _ = writeln!(
         out,
-        " has overflowed its stack of {} KiB\nfatal runtime error: stack overflow; a larger stack can be had with \
-         gort::Builder::stack_size",
+        " has overflowed its stack of {} KiB\nfatal runtime error: stack overflow; a larger stack \
+         can be had with gort::Builder::stack_size",
         g.slot.class().usable() >> 10
     );
     stderr::write(out.as_str());

@@ -1,33 +1,34 @@
-//! Futures that have no goroutine of their own: the crew's goroutines poll them, each whichever is ready.
+//! The crew: a group of goroutines that poll futures which have no goroutine of their own. Each takes the
+//! next future that is ready.
 //!
-//! This is for servers. Between two requests a connection needs no stack, and when the next one comes it is
-//! served on a stack, with thread-locals and an allocator's cache, that were in use a moment ago. With a
-//! goroutine for each of a thousand connections, all of that would take turns in the CPU's cache. What is
-//! polled may block as any code in a goroutine: then other goroutines of the crew go on.
+//! This is for servers. Between two requests a connection needs no stack. The next request is served on a
+//! stack, with thread-locals and a malloc cache, that were in use a moment ago. With a goroutine for each of
+//! a thousand connections, all their stacks would compete for the CPU's cache. A future may block in a poll,
+//! as any code in a goroutine: then the other goroutines of the crew go on.
 //!
-//! A task lies in a slot that is never freed, so its waker is just an address, as that of a goroutine: see
-//! `task_word.rs` for its states. Ready tasks are in a queue. A goroutine of the crew is *idle* (parked, in
-//! the list), *coming* (readied or started for the queue's sake, and has not looked at it yet: one at most),
-//! or at work.
+//! A task is a future in a slot. The slot is never freed, so the task's waker is just an address, like that
+//! of a goroutine; `task_word.rs` has the states. Ready tasks are in a queue. A goroutine of the crew is
+//! *idle* (parked, in the list of idle ones), *coming* (readied or started to serve the queue, but has not
+//! looked at it yet; at most one is), or *at work*.
 //!
 //! - C1. If the queue is not empty, a goroutine is coming: the thread that fills the queue, or leaves
 //!   something in it, makes sure of that.
-//! - C2. A goroutine is idle or coming whenever the others are at work: the goroutine that begins to poll,
+//! - C2. While goroutines are at work, at least one other is idle or coming: a goroutine that begins to poll,
 //!   and may block, makes sure of that. So a waker that is called where no goroutine can be started finds one
 //!   that it can ready.
 //!
-//! Wake-up: by T3 of a task's word every call of a waker leads to a queued task, by C1 to a goroutine that
-//! comes; and that goroutine takes at least one task before it becomes idle, or finds the queue empty. The
-//! lock orders them all. From the choice of the goroutine that comes until it is readied (unless it has to be
-//! started), and from the list of idle ones to the park, the caller stays inside the runtime: if it were
-//! preempted there, all others would wait.
+//! No wake-up is lost: by T3 of a task's word every call of a waker leads to a queued task, and by C1 to a
+//! goroutine that is coming. That goroutine takes at least one task before it becomes idle, or finds the
+//! queue empty. The lock orders all these steps. Two stretches are executed inside the runtime, because all
+//! others would wait if the caller were preempted there: from choosing the goroutine that is to come until it
+//! is readied (unless it has to be started), and from entering the list of idle ones until the park.
 //!
-//! C2 fails while there is no memory for a goroutine. Then the queue waits for the goroutines at work, which
-//! look at it when they are done.
+//! C2 does not hold while there is no memory for a goroutine. Then the queue waits for the goroutines at
+//! work, which look at it when they are done.
 //!
-//! A goroutine that has polled for [`TURN`] leaves the rest to the one that comes, which waits at the end of
-//! the P's ring. So all goroutines have their turns, and none of the crew counts as a hog because it served
-//! many. The idle ones are taken last in, first out: as few as possible are in use.
+//! A goroutine that has polled for [`TURN`] leaves the rest to the one that is coming, which waits at the end
+//! of the P's ring. So other goroutines get their turns, and no goroutine of the crew is preempted because it
+//! served many tasks. Idle goroutines are taken last in, first out, so that as few as possible are in use.
 
 use std::cell::{Cell, UnsafeCell};
 use std::future::Future;
@@ -53,12 +54,12 @@ use crate::sched::types::waiter::{Hook, Waiter};
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
 
-/// How long a goroutine of the crew polls what is ready before it lets others run (ns).
+/// How long (ns) a goroutine of the crew polls ready tasks before it lets others run.
 const TURN: u64 = 150_000;
-/// At most this many idle goroutines are kept.
+/// The most idle goroutines that are kept.
 const IDLE: usize = 64;
 
-/// At most this much of a future (bytes) is prefetched.
+/// The most bytes of a future that are prefetched.
 const FETCHED: usize = 2048;
 
 type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -66,19 +67,19 @@ type BoxedFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A slot for a future, of one cache line.
 #[repr(C, align(64))]
 struct Task {
-    /// What its Waiter points to.
+    /// The hook that its Waiter points to.
     hook: Hook,
     word: TaskWord,
-    /// The next in the queue, or in the list of free ones. Guarded by the crew's lock.
+    /// The next task in the queue, or the next slot in the list of free ones. Guarded by the crew's lock.
     next: Cell<*const Task>,
-    /// Of who polls it (T2), and before it is assigned of who has the slot.
+    /// Belongs to the goroutine that polls it (T2), and before `assign` to the one that took the slot.
     future: UnsafeCell<Option<BoxedFuture>>,
 }
 
-// SAFETY: as the fields say.
+// SAFETY: the comments of the fields say who may access them.
 unsafe impl Sync for Task {}
 
-/// One of the crew, on its stack while it is idle.
+/// An idle goroutine of the crew; lies on its stack.
 struct Idle {
     waiter: Waiter,
     next: *const Idle,
@@ -95,7 +96,8 @@ struct Crew {
     coming: bool,
 }
 
-// SAFETY: tasks are never freed, and idle ones stay where they are until they are readied, out of the list.
+// SAFETY: tasks are never freed, and an `Idle` stays in place until its goroutine is out of the list and
+// readied.
 unsafe impl Send for Crew {}
 
 static CREW: Lock<Crew> = Lock::new(Crew {
@@ -108,15 +110,15 @@ static CREW: Lock<Crew> = Lock::new(Crew {
     coming: false,
 });
 
-/// Who is to come.
+/// The goroutine that is to come.
 enum Next {
     Idle(Waiter),
-    /// Nobody is idle: one has to be started.
+    /// None is idle, so one has to be started.
     New,
 }
 
 impl Crew {
-    /// Adds a task that became ready. Who is to be readied for it.
+    /// Adds a task that became ready. Returns the goroutine that the caller must ready, if any.
     #[must_use]
     fn push(&mut self, task: &'static Task) -> Option<Waiter> {
         task.next.set(ptr::null());
@@ -138,9 +140,9 @@ impl Crew {
         Some(task)
     }
 
-    /// Lets the cache fetch what the next poll will need, while the current one takes place.
+    /// Prefetches what the next poll will need, while the current one takes place.
     fn fetch_first(&self) {
-        // SAFETY: never freed. In the queue, its future is nobody's but the queue's.
+        // SAFETY: never freed. While it is in the queue, no goroutine accesses its future.
         let Some((task, future)) = (unsafe { self.first.as_ref().map(|task| (task, &*task.future.get())) })
         else {
             return;
@@ -154,7 +156,7 @@ impl Crew {
         }
     }
 
-    /// The one that was idle for the shortest time comes.
+    /// Takes the goroutine that was idle for the shortest time: it is coming now.
     fn take_idle(&mut self) -> Option<Waiter> {
         // SAFETY: in the list, hence parked.
         let idle = unsafe { self.idle.as_ref() }?;
@@ -164,7 +166,8 @@ impl Crew {
         Some(idle.waiter)
     }
 
-    /// The caller is going to poll, which may take long: who has to come for C1 and C2.
+    /// Returns the goroutine that has to come for C1 and C2, if any. The caller is about to poll, which may
+    /// take long.
     fn next(&mut self) -> Option<Next> {
         if self.coming || (self.first.is_null() && !self.idle.is_null()) {
             return None;
@@ -175,14 +178,14 @@ impl Crew {
     }
 }
 
-/// Starts the one that is to come.
+/// Starts a new goroutine, which is the one that is coming.
 fn start() -> io::Result<()> {
-    // In no bubble, whoever comes first.
+    // It is in no bubble, even if the caller is in one.
     spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
         let _inside = runtime_section::enter();
         let mut crew = CREW.lock_inside();
         crew.coming = false;
-        // Others may have left the queue to it.
+        // Other goroutines may have left the queue to it.
         let other = if crew.first.is_null() { None } else { crew.take_idle() };
         drop(crew);
         if let Some(other) = other {
@@ -191,7 +194,7 @@ fn start() -> io::Result<()> {
     })
 }
 
-/// How many of the crew have nothing to do.
+/// How many goroutines of the crew are idle.
 pub(crate) fn idle() -> usize {
     CREW.lock().idle_count
 }
@@ -207,7 +210,7 @@ pub(crate) fn has_tasks() -> bool {
 /// There is no memory for the first goroutine.
 pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     if current_bubble() != 0 {
-        // Its time is another one, and so are its goroutines.
+        // A bubble has its own clock and goroutines, so the future gets a goroutine in the bubble.
         return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
     }
     start_first()?;
@@ -218,7 +221,7 @@ pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Re
     queue(task);
     let mut crew = CREW.lock();
     if !crew.first.is_null() && !crew.coming {
-        // There was no memory for one more.
+        // There was no memory for another goroutine before; try again.
         crew.coming = true;
         drop(crew);
         let _those_at_work_will_look = start();
@@ -226,7 +229,7 @@ pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Re
     Ok(())
 }
 
-/// From then on there is always somebody.
+/// Starts the first goroutine of the crew, unless it was started. From then on there is always at least one.
 fn start_first() -> io::Result<()> {
     static STARTED: AtomicBool = AtomicBool::new(false);
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -243,7 +246,7 @@ fn start_first() -> io::Result<()> {
     Ok(())
 }
 
-/// A free slot.
+/// Takes a free slot, or makes one.
 fn slot() -> &'static Task {
     let mut crew = CREW.lock();
     crew.tasks += 1;
@@ -281,7 +284,7 @@ unsafe fn ready(hook: *const Hook) {
     }
 }
 
-/// As [`ready`], inside the runtime.
+/// As [`ready`], inside the runtime. Returns the goroutine that the caller must ready, if any.
 ///
 /// # Safety
 /// As there.
@@ -294,7 +297,7 @@ unsafe fn ready_inside(hook: *const Hook) -> Option<Waiter> {
     CREW.lock_inside().push(task)
 }
 
-/// The slot stays: there is nothing to give back.
+/// Nothing to do: the slot is never freed.
 unsafe fn retract(_: *const Hook) {}
 
 /// A goroutine of the crew.
@@ -316,12 +319,13 @@ fn work() {
     }
 }
 
-/// Whether what was polled has bound the goroutine to its thread and left it so.
+/// Whether a future has bound the goroutine to its thread and left it bound.
 fn is_bound() -> bool {
     current().is_some_and(|g| g.lock_count.get() != 0)
 }
 
-/// The next task. Somebody else comes, if need be. `came`: the caller was the one to come.
+/// Takes the next task, and lets another goroutine come if C1 or C2 needs one. `came`: the caller was the one
+/// that was coming.
 fn take(came: bool) -> Option<&'static Task> {
     let inside = runtime_section::enter()?;
     let mut crew = CREW.lock_inside();
@@ -339,7 +343,7 @@ fn take(came: bool) -> Option<&'static Task> {
         }
         Some(Next::New) => {
             drop(inside);
-            // Without memory it goes on alone: see above.
+            // Without memory this goroutine goes on alone (see C2 in the file's head).
             let _only_slower = start();
         }
         None => {}
@@ -349,11 +353,11 @@ fn take(came: bool) -> Option<&'static Task> {
 
 /// How a goroutine's rest ended.
 enum Rest {
-    /// Another goroutine or a waker wants it to come.
+    /// Another goroutine or a waker has readied it: it is coming.
     Over,
-    /// It did not rest: the queue needs it.
+    /// It did not rest, because the queue needs it.
     None,
-    /// It is not needed any more.
+    /// It is no longer needed and ends.
     Forever,
 }
 
@@ -361,7 +365,7 @@ fn rest() -> Rest {
     let inside = Inside::enter();
     let mut crew = CREW.lock_inside();
     if !crew.first.is_null() && !crew.coming {
-        // There was no memory for another one.
+        // There was no memory for another goroutine.
         drop((crew, inside));
         crate::yield_now();
         return Rest::None;
@@ -378,7 +382,8 @@ fn rest() -> Rest {
     Rest::Over
 }
 
-/// Runs `f`. If `f` panics, the panic was reported, and its payload is forgotten: its drop might panic, too.
+/// Runs `f`. If `f` panics, the panic has been reported, and its payload is leaked, because its drop might
+/// panic, too.
 fn end_alone<T>(f: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(std::mem::forget).ok()
 }

@@ -42,7 +42,7 @@ fn who_blocks_in_a_poll_keeps_nobody_waiting() {
 fn who_computes_in_a_poll_keeps_nobody_waiting() {
     const OTHERS: usize = 100;
     let group = Arc::new(WaitGroup::new());
-    // So that polls are thought to be brief.
+    // Warm up with brief polls.
     for _ in 0..1000 {
         start(&group, async {});
     }

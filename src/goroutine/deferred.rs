@@ -90,6 +90,7 @@ impl Deferred {
             current_bubble(),
             "a timer is set where it was made: inside the bubble, or outside"
         );
+        boot::ensure(); // in a forked child no M runs timers, and this says so
         let mut arming = self.arming.lock();
         let in_heap = timers::stop(&self.timer);
         let waiting = in_heap || arming.for_ever;

@@ -1,7 +1,7 @@
 //! [`Sleep`]: a future that ends at a given time.
 //!
-//! The timer is a field of the future, which is pinned. It is in a timer heap only between two polls. A poll
-//! with a different waker removes the timer from its heap and inserts it again.
+//! The timer is a field of the future, which is pinned. A poll inserts it into a timer heap. A later poll
+//! with a different waker removes it from its heap and inserts it again.
 
 use std::cell::Cell;
 use std::fmt;

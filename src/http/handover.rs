@@ -1,4 +1,4 @@
-//! What `plain.rs` and `connection.rs` hand to each other, and how both call the handler.
+//! The data that `plain.rs` and `connection.rs` hand to each other, and how both call the handler.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -21,14 +21,14 @@ pub(super) struct Start {
     pub(super) answer: Option<Response>,
 }
 
-/// A connection that hyper had and whose client has been quiet for a while: it becomes a plain one.
+/// A connection that hyper hands back because its client has been quiet for a while: it becomes a plain one.
 pub(super) struct Quiet {
     pub(super) stream: Stream<TcpStream>,
     /// When the last request was answered.
     pub(super) since: Instant,
 }
 
-/// Calls the handler. A panic becomes a 500.
+/// Calls the handler. A panic becomes a response with status 500.
 pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
     catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())

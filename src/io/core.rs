@@ -89,7 +89,10 @@ impl<T: AsFd> Io<T> {
     /// A handle for a duplicate of the descriptor, with the same timeouts and mode.
     pub(crate) fn duplicate(&self, duplicate: T) -> io::Result<Io<T>> {
         let registration = match self.gate.registration {
-            Some(_) => Some(Registration::new(duplicate.as_fd())?),
+            Some(_) => {
+                boot::ensure(); // in a forked child the poller is the parent's, and this says so
+                Some(Registration::new(duplicate.as_fd())?)
+            }
             None => None,
         };
         Ok(Io::assemble(duplicate, registration, self.gate.share(), self.mode))

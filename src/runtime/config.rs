@@ -88,8 +88,8 @@ impl Config {
     /// # Errors
     /// If it runs already.
     pub fn start(self) -> Result<(), AlreadyStarted> {
-        diag::choose(self.reports);
-        if boot::start_with(self.scheduler) { Ok(()) } else { Err(AlreadyStarted(())) }
+        let started = boot::start_with(self.scheduler, || diag::choose(self.reports));
+        if started { Ok(()) } else { Err(AlreadyStarted(())) }
     }
 }
 
@@ -100,8 +100,8 @@ pub struct AlreadyStarted(());
 impl fmt::Display for AlreadyStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "gort's runtime runs already: Config::start must come before the first use of it in the process (and \
-             #[gort::main] is one: call Config::start in a plain main, and then gort::run)",
+            "gort's runtime runs already: Config::start must come before the first use of it in the process \
+             (and #[gort::main] is one: call Config::start in a plain main, and then gort::run)",
         )
     }
 }

@@ -36,9 +36,9 @@ pub struct Stats {
     /// How many times a processor passed to another thread because its goroutine blocked, or was bound to its
     /// thread and stopped.
     pub hand_offs: u64,
-    /// How many times a goroutine used up its time slice and stopped at its next call into gort.
+    /// How many times a goroutine was asked to let others run, and did so at its next call into gort.
     pub preempted: u64,
-    /// How many times a signal stopped a goroutine that had used up its time slice.
+    /// How many times a signal stopped a goroutine.
     pub preempted_by_signal: u64,
     /// How many times a goroutine waited for something.
     pub parks: u64,

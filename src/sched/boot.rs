@@ -45,21 +45,26 @@ pub(crate) fn is_forked() -> bool {
 
 #[cold]
 fn start() {
-    start_with(Choices::default());
+    start_with(Choices::default(), || ());
 }
 
-/// Starts the runtime. False: it runs already, and nothing was done.
-pub(crate) fn start_with(choices: Choices) -> bool {
+/// Starts the runtime; calls `before` first. False: it runs already, and nothing was done.
+pub(crate) fn start_with(choices: Choices, before: impl FnOnce()) -> bool {
     static ONCE: Once = Once::new();
     assert!(
         !is_forked(),
-        "gort: the runtime was started before this process was forked, and its threads are missing here: call exec, or \
-         start the runtime after the fork"
+        "gort: the runtime was started before this process was forked, and its threads are missing here: \
+         call exec, or start the runtime after the fork"
     );
-    let mut choices = Some(choices);
-    ONCE.call_once(|| boot(&choices.take().unwrap_or_default()));
+    let mut started = false;
+    // After a panic (for example, no thread could be started) the next caller tries again.
+    ONCE.call_once_force(|_| {
+        before();
+        boot(&choices);
+        started = true;
+    });
     SCHED.platform.boot.started.store(true, Ordering::Release);
-    choices.is_none()
+    started
 }
 
 extern "C" fn in_forked_child() {

@@ -10,6 +10,7 @@ use super::hooks::Hooks;
 use super::schedt::{Sched, new_sched};
 use super::types::m::M;
 use super::types::waiter::Waiter;
+use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
 use crate::base::lock::Lock;
 use crate::base::note::Note;
@@ -19,30 +20,31 @@ use crate::sys::topology::Topology;
 /// The scheduler of the process.
 pub(crate) static SCHED: Sched<Machine> = new_sched!(Machine::new());
 
+/// Fields that some threads write often are padded, so that no other field shares their cache line.
 pub(crate) struct Machine {
-    pub(crate) boot: Boot,
-    pub(crate) poll: Poll,
-    pub(crate) sysmon: Sysmon,
-    pub(crate) housekeeper: Housekeeper,
-    pub(crate) preempt: Preempt,
-    pub(crate) gomaxprocs: GoMaxProcs,
+    pub(crate) boot: CachePadded<Boot>,
+    pub(crate) poll: CachePadded<Poll>,
+    pub(crate) sysmon: CachePadded<Sysmon>,
+    pub(crate) housekeeper: CachePadded<Housekeeper>,
+    pub(crate) preempt: CachePadded<Preempt>,
+    pub(crate) gomaxprocs: CachePadded<GoMaxProcs>,
     /// The newest M; all are linked through `M::older`.
     ms: AtomicPtr<M>,
     m_count: AtomicU32,
     /// Distances between CPUs, where they differ.
     pub(crate) topology: OnceLock<Option<Topology>>,
     /// Ids for the next goroutines.
-    pub(crate) next_id: AtomicU64,
+    pub(crate) next_id: CachePadded<AtomicU64>,
     /// How many goroutines foreign threads have spawned.
-    pub(crate) created_outside: AtomicU64,
+    pub(crate) created_outside: CachePadded<AtomicU64>,
     /// A coarse clock (ns), at most about a second behind while goroutines run: the time of the housekeeper's
     /// last pass (`monitor/shrink.rs`). A goroutine stores it when it parks.
-    pub(crate) coarse_clock: AtomicU64,
+    pub(crate) coarse_clock: CachePadded<AtomicU64>,
     /// Small blocks that no P keeps (`run/small_blocks.rs`).
-    pub(crate) small_blocks: Lock<FreeList>,
+    pub(crate) small_blocks: CachePadded<Lock<FreeList>>,
 }
 
-/// What the start of the runtime found out (`boot.rs`).
+/// The state of the runtime's start (`boot.rs`).
 pub(crate) struct Boot {
     pub(crate) started: AtomicBool,
     /// The runtime ran in the process from which this one was forked, and its threads are not here.
@@ -119,20 +121,24 @@ pub(crate) struct Leaving {
 impl Machine {
     pub(crate) const fn new() -> Machine {
         Machine {
-            boot: Boot {
+            boot: CachePadded::new(Boot {
                 started: AtomicBool::new(false),
                 forked: AtomicBool::new(false),
                 private_tls: OnceLock::new(),
                 hooks: OnceLock::new(),
-            },
-            poll: Poll { busy: AtomicBool::new(false), until: AtomicU64::new(0), slack: AtomicU64::new(0) },
-            sysmon: Sysmon {
+            }),
+            poll: CachePadded::new(Poll {
+                busy: AtomicBool::new(false),
+                until: AtomicU64::new(0),
+                slack: AtomicU64::new(0),
+            }),
+            sysmon: CachePadded::new(Sysmon {
                 asleep: AtomicBool::new(false),
                 in_long_pause: AtomicBool::new(false),
                 wake: Note::new(),
                 tid: AtomicU32::new(0),
-            },
-            housekeeper: Housekeeper {
+            }),
+            housekeeper: CachePadded::new(Housekeeper {
                 wake: Note::new(),
                 start_spinning_m: AtomicBool::new(false),
                 start_spare_m: AtomicBool::new(false),
@@ -140,27 +146,27 @@ impl Machine {
                 max_threads: AtomicUsize::new(10_000),
                 limit_reported: AtomicBool::new(false),
                 tid: AtomicU32::new(0),
-            },
-            preempt: Preempt {
+            }),
+            preempt: CachePadded::new(Preempt {
                 enabled: AtomicBool::new(false),
                 max_stopped: AtomicU32::new(256),
                 stopped: AtomicU32::new(0),
                 previous: Previous::new(),
                 passing: AtomicU32::new(0),
-            },
-            gomaxprocs: GoMaxProcs {
+            }),
+            gomaxprocs: CachePadded::new(GoMaxProcs {
                 changing: AtomicBool::new(false),
                 leaving: Lock::new(Leaving { count: 0, waiter: None }),
                 still_leaving: AtomicUsize::new(0),
                 chosen: AtomicBool::new(false),
-            },
+            }),
             ms: AtomicPtr::new(ptr::null_mut()),
             m_count: AtomicU32::new(0),
             topology: OnceLock::new(),
-            next_id: AtomicU64::new(1),
-            created_outside: AtomicU64::new(0),
-            coarse_clock: AtomicU64::new(0),
-            small_blocks: Lock::new(FreeList::new()),
+            next_id: CachePadded::new(AtomicU64::new(1)),
+            created_outside: CachePadded::new(AtomicU64::new(0)),
+            coarse_clock: CachePadded::new(AtomicU64::new(0)),
+            small_blocks: CachePadded::new(Lock::new(FreeList::new())),
         }
     }
 

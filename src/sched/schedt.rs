@@ -28,14 +28,14 @@ pub(crate) struct Sched<X> {
     pub(crate) idle: IdleProtocol,
     pub(crate) lists: CachePadded<Lock<Lists>>,
     /// Lengths of the two global queues. SeqCst where the idle protocol reads them.
-    pub(crate) global_len: AtomicU32,
-    pub(crate) preempted_len: AtomicU32,
+    pub(crate) global_len: CachePadded<AtomicU32>,
+    pub(crate) preempted_len: CachePadded<AtomicU32>,
     /// GOMAXPROCS.
     pub(crate) procs: PlainU32,
     /// All Ps ever made, by id. They are never freed.
     pub(crate) ps: [OnceLock<&'static P>; MAX_PROCS],
     /// One bit for each idle P: thieves skip those.
-    pub(crate) idle_mask: [PlainU64; IDLE_WORDS],
+    pub(crate) idle_mask: CachePadded<[PlainU64; IDLE_WORDS]>,
     /// How long goroutines were in the global queues (ns).
     pub(crate) global_latencies: Histogram,
 }
@@ -56,11 +56,11 @@ macro_rules! new_sched {
             platform: $platform,
             idle: IdleProtocol::new(AtomicU32::new(0), AtomicU32::new(0)),
             lists: CachePadded::new(Lock::new(Lists::new())),
-            global_len: AtomicU32::new(0),
-            preempted_len: AtomicU32::new(0),
+            global_len: CachePadded::new(AtomicU32::new(0)),
+            preempted_len: CachePadded::new(AtomicU32::new(0)),
             procs: std::sync::atomic::AtomicU32::new(0),
             ps: [const { std::sync::OnceLock::new() }; MAX_PROCS],
-            idle_mask: [const { std::sync::atomic::AtomicU64::new(0) }; IDLE_WORDS],
+            idle_mask: CachePadded::new([const { std::sync::atomic::AtomicU64::new(0) }; IDLE_WORDS]),
             global_latencies: Histogram::new(),
         }
     }};
@@ -156,9 +156,9 @@ impl<X: Platform> Sched<X> {
         self.lock().take_idle_p()
     }
 
+    /// Whether the thread of the M that waits for `g` was last on the caller's CPU.
     fn was_here(&self) -> impl Fn(&'static G) -> bool {
-        let cpu = self.platform.cpu();
-        move |g| g.locked_m.get().is_some_and(|m| m.cpu.get() == cpu)
+        |g| g.locked_m.get().is_some_and(|m| m.cpu.get() == self.platform.cpu())
     }
 }
 

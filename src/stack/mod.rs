@@ -6,7 +6,7 @@
 //!  block ---> +--------------------------+  |
 //!             | static TLS of modules    |  /
 //!             +--------------------------+
-//!                         | header, HEADER bytes     |  the scheduler's G (sched/types/g.rs), which ends in the `Slot`
+//!             | header, HEADER bytes     |  the scheduler's G, which ends in the `Slot`
 //!  header --> +--------------------------+  = base of the stack
 //!             | stack, grows downwards   |
 //!             |            ...           |  committed page by page

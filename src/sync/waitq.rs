@@ -1,5 +1,5 @@
-//! How locks wait: nodes of the one wait queue (`sched/park/wait_queue.rs`) whose wait a deadline may end,
-//! too, with a number that says what the waiter asks for.
+//! How locks wait: in the common wait queue (`sched/park/wait_queue.rs`), with nodes whose wait a deadline
+//! may end, too. A number in each node says what the waiter asks for.
 
 use std::ptr;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::sched::park::wait::{FIRST_FREE_CLAIM, UNCLAIMED, Wait, WaitPlace};
 use crate::sched::park::wait_queue::{self, is_queued};
 use crate::sched::types::wait_reason::WaitReason;
 
-/// The waiters of one primitive, first come first. Lives under a runtime lock.
+/// The waiters of one lock, in the order of their arrival. It is guarded by a runtime lock.
 pub(crate) type Queue = wait_queue::Queue<usize>;
 pub(super) type Claimed = wait_queue::Claimed<usize>;
 pub(super) type ClaimedList = wait_queue::ClaimedList<usize>;
@@ -17,12 +17,12 @@ pub(super) type Unlinked = wait_queue::Unlinked<usize>;
 
 /// A waker's claim: the waiter has got what it asked for.
 pub(super) const GRANTED: usize = FIRST_FREE_CLAIM;
-/// A waker's claim: the waiter should look again, and has not got anything.
+/// A waker's claim: the waiter has not got anything, and should try again.
 pub(super) const RETRY: usize = FIRST_FREE_CLAIM + 1;
-/// A claim for waiters that may be moved from one queue to another: the first one has let them go.
+/// A claim for waiters that may be moved from one queue to another: the first queue has released them.
 pub(super) const NOTIFIED: usize = FIRST_FREE_CLAIM + 2;
 
-/// One waiter, on its stack.
+/// One waiter; lies on the waiter's stack.
 #[repr(C)]
 pub(crate) struct Node {
     /// First, so that its address is the node's.
@@ -31,13 +31,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A wait of the caller, in no queue yet. The meaning of `tag` is the primitive's.
+    /// A wait of the caller, in no queue yet. Each kind of lock gives `tag` its own meaning.
     pub(super) fn new(tag: usize) -> Node {
         let wait = Wait::new();
         Node { link: wait_queue::Node::new(wait.waiter(), ptr::null(), tag), wait }
     }
 
-    /// What is pushed into a queue. The node stays where it is from now on.
+    /// The part that is pushed into a queue. The node must not move from now on.
     pub(super) fn link(&self) -> &wait_queue::Node<usize> {
         self.link.set_wait(&self.wait);
         &self.link
@@ -58,15 +58,15 @@ impl Node {
         self.link.data
     }
 
-    /// Whether it is in a queue, and nobody has claimed it. For reports, while nothing changes.
+    /// For reports, while nothing changes: whether it is in a queue, and nobody has claimed it.
     pub(crate) fn waits(&self) -> bool {
-        // SAFETY: a node lies there, and a report sees to it that nothing changes.
+        // SAFETY: a node lies there, and the report that calls this has made sure that nothing changes.
         unsafe { is_queued(ptr::from_ref(&self.link) as usize) }
     }
 }
 
 impl Queue {
-    /// The tag of the first waiter. It may be one that has just given up.
+    /// The tag of the first waiter, which may have just given up.
     pub(super) fn front_tag(&self) -> Option<usize> {
         self.front().map(|node| node.data)
     }

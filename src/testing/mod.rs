@@ -134,7 +134,8 @@ impl Bubble {
                 resume_unwind(payload)
             }
             (Some(Ok(_)), Some(report)) => panic!(
-                "the bubble's first goroutine has ended, and others wait forever (seed {seed}; GORT_SEED={seed} {hint}):{report}"
+                "the bubble's first goroutine has ended, and others wait forever (seed {seed}; \
+                 GORT_SEED={seed} {hint}):{report}"
             ),
             (None, report) => panic!(
                 "deadlock: all goroutines of the bubble wait (seed {seed}; GORT_SEED={seed} {hint}):{}",

@@ -207,7 +207,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pops_in_order_and_removes_any(times in proptest::collection::vec(0u64..1000, 1..600), seed in any::<u64>()) {
+        fn pops_in_order_and_removes_any(
+            times in proptest::collection::vec(0u64..1000, 1..600),
+            seed in any::<u64>(),
+        ) {
             let timers: Vec<Timer> = times.iter().map(|_| Timer::for_test()).collect();
             let mut heap = Heap::new();
             let mut expected = Vec::new();

@@ -1,4 +1,4 @@
-//! The runtime's lock is loom's mutex.
+//! The runtime's lock, as loom's mutex.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -36,7 +36,7 @@ impl<T, S> DerefMut for Guard<'_, T, S> {
     }
 }
 
-/// No model takes the P of a blocked M away.
+/// Does nothing, because no model takes the P of a blocked M away.
 pub(crate) struct RawLock;
 
 impl RawLock {

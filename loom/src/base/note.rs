@@ -1,4 +1,5 @@
-//! No thread of a model sleeps on a Note: the thread that wakes an M plays its part (`models/world.rs`).
+//! A stand-in for the Note. No thread of a model sleeps on one: the actor that wakes an M plays its part
+//! (`models/world.rs`).
 
 pub(crate) struct Note;
 

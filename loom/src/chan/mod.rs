@@ -1,4 +1,4 @@
-//! Channels: the library's own files. Giving way, dice and slots are replaced.
+//! gort's `chan`: the library's own files, with stand-ins for spinning, random numbers and slots.
 
 #[path = "../../../src/chan/counter.rs"]
 pub(crate) mod counter;

@@ -1,6 +1,6 @@
-//! Giving way. Loom's scheduler is not fair: two threads that spin could keep the one they wait for from ever
-//! running. So after a few rounds (in which reads of old values come to an end) a spinner blocks, until
-//! somebody stamps a slot: that is what spinners in channels wait for.
+//! Spinning in a model. Loom's scheduler is not fair: two threads that spin could keep the thread that they
+//! wait for from ever running. So after a few rounds (after which loads no longer return old values) a
+//! spinner blocks until another thread stamps a slot, which is what spinners in channels wait for.
 
 use loom::sync::{Condvar, Mutex};
 
@@ -21,7 +21,7 @@ fn count() -> usize {
     *STAMPED.0.lock().unwrap()
 }
 
-/// See the file of this name in gort.
+/// Stands in for gort's `chan/flavors/relax.rs`.
 pub(crate) struct Relax {
     rounds: usize,
     seen: usize,

@@ -1,4 +1,4 @@
-//! No dice: models are repeatable.
+//! A stand-in for random numbers, which always returns 0, so that models are repeatable.
 
 pub(crate) struct Dice;
 

@@ -1,4 +1,4 @@
-//! Slots over loom's cells, which notice two users at once.
+//! Channel slots with loom's cells, which panic if two threads use one at once.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -8,7 +8,7 @@ use loom::cell::UnsafeCell;
 use crate::base::atomic::{AtomicUsize, Ordering};
 use crate::chan::flavors::relax::stamped;
 
-/// A stamp tells spinners when it changes.
+/// A stamp wakes spinners when it changes.
 pub(crate) struct Stamp(AtomicUsize);
 
 impl Stamp {
@@ -30,7 +30,7 @@ impl<T> Place<T> {
     }
 
     pub(crate) unsafe fn write(&self, from: *const T) {
-        // SAFETY: the caller's, and loom checks that the place is ours alone.
+        // SAFETY: the caller's promise, and loom checks that no other thread uses the place.
         self.0.with_mut(|value| unsafe { ptr::copy_nonoverlapping(from, value.cast::<T>(), 1) });
     }
 

@@ -1,10 +1,10 @@
-//! The idle protocol: no goroutine waits while a P is idle and no M is on the way. The actors are those of
-//! README.md in `src/sched`; what they call is the real code of finding, waking and stealing.
+//! Models of the idle protocol: no goroutine waits while a P is idle and no M is on the way. The actors are
+//! those in `src/sched/README.md`; they call the real code of finding, waking and stealing.
 
 use super::check;
 use super::world::{Actor, Setup, World};
 
-/// Checks that `actors` keep the promise, with at most that many preemptions.
+/// Checks that `actors` keep the promise Q, in executions with at most that many preemptions.
 fn model<const N: usize>(
     preemptions: Option<usize>,
     setup: Setup,
@@ -20,13 +20,13 @@ pub fn a_spinner_that_gives_up_sees_new_work() {
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.spin(1)]);
 }
 
-/// The same, if nobody looked again: the model must notice.
+/// As above, with a spinner that does not look again: the model must fail.
 pub fn a_spinner_that_does_not_look_again_loses_work() {
     let setup = Setup { spinners: 1, ..Setup::default() };
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.spin_without_recheck(1)]);
 }
 
-/// Work from outside instead.
+/// As above, with work from a foreign thread.
 pub fn a_spinner_that_gives_up_sees_the_global_queue() {
     let setup = Setup { idle: &[0], spinners: 1, ..Setup::default() };
     let outside: fn(&mut Actor) = |a| {
@@ -46,7 +46,8 @@ pub fn an_m_that_may_not_spin_sees_what_the_spinner_leaves() {
     model(Some(3), setup, 2, [starts_two, |a| a.spin(1), |a| a.look(2)]);
 }
 
-/// A waker takes the token and finds that the idle P is gone: whoever saw the token meanwhile relied on it.
+/// A waker takes the token and finds that the idle P is gone. Threads that saw the token meanwhile relied on
+/// it.
 pub fn a_waker_without_a_p_looks_before_it_gives_the_token_up() {
     let setup = Setup { idle: &[1], ..Setup::default() };
     model(Some(3), setup, 3, [|a| a.spawn(0, 1), |a| a.push_global(2), |a| a.need_p(3)]);
@@ -63,7 +64,7 @@ pub fn a_p_that_is_handed_off_sees_new_work() {
     model(None, Setup::default(), 1, [|a| a.spawn(0, 1), |a| a.hand_off(1)]);
 }
 
-/// The same with a goroutine in its queue.
+/// As above, with a goroutine in its queue.
 pub fn a_p_that_is_handed_off_leaves_its_work_to_others() {
     let hand_off: fn(&mut Actor) = |a| {
         a.spawn(1, 1);
@@ -109,7 +110,7 @@ pub fn what_a_brisk_p_keeps_is_seen_when_it_is_slow() {
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.find_slow(0)]);
 }
 
-/// The same with two that wait, and with a spinner that gives up meanwhile.
+/// As above, with two goroutines that wait, and with a spinner that gives up meanwhile.
 pub fn what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it() {
     let setup = Setup { brisk: &[0], spinners: 1, ..Setup::default() };
     let starts_two: fn(&mut Actor) = |a| {
@@ -119,14 +120,14 @@ pub fn what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it() {
     model(Some(3), setup, 2, [starts_two, |a| a.find_slow(0), |a| a.spin(1)]);
 }
 
-/// The same, if sysmon never looked: the model must notice.
+/// A brisk P becomes slow, and sysmon wakes no M: the model must fail.
 pub fn what_a_brisk_p_keeps_is_lost_without_sysmon() {
     let setup = Setup { idle: &[1], brisk: &[0], ..Setup::default() };
     let slow: fn(&mut Actor) = |a| a.forget_to_wake(0);
     model(None, setup, 1, [|a| a.spawn(0, 1), slow]);
 }
 
-/// Short goroutines: everything has run in the end, whoever ran it, and all Ps are idle.
+/// Goroutines that end at once: in the end all have run, and all Ps are idle.
 pub fn everything_runs() {
     let setup = Setup { idle: &[1], hogs: false, ..Setup::default() };
     let main: fn(&mut Actor) = |a| {

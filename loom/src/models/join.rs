@@ -1,4 +1,4 @@
-//! join_word.rs: a goroutine's end meets its joiner.
+//! Models of `goroutine/join_word.rs`: the end of a goroutine meets its joiner.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;

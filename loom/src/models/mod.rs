@@ -11,8 +11,8 @@ mod world;
 
 pub use crate::sync::models as sync;
 
-/// Checks every execution; with a bound, those with at most that many preemptions: for models whose whole
-/// space is too large.
+/// Checks every execution, or, for models with too many executions, those with at most `preemptions`
+/// preemptions.
 fn check(preemptions: Option<usize>, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;

@@ -1,5 +1,5 @@
-//! Models of the netpoller's word: the library's source file over loom's atomics. The descriptor is a
-//! stand-in with the kernel's rules: an edge is published after what it tells of, and may be delivered late.
+//! Models of `netpoll/word.rs`. The descriptor is a stand-in that follows the kernel's rules: an edge is
+//! published after the data that it announces, and may be delivered late.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use crate::netpoll::word::PollWord;
 struct Fd {
     datagrams: AtomicUsize,
     word: PollWord,
-    /// Those that have to wait take turns.
+    /// Readers that have to wait take turns.
     turn: Mutex<()>,
     closed_reads: AtomicUsize,
 }
@@ -37,7 +37,7 @@ impl Fd {
         false
     }
 
-    /// As gate.rs does it.
+    /// Reads as `io/gate.rs` does.
     fn read(&self) -> bool {
         let me = me();
         let mut turn = None;
@@ -68,7 +68,7 @@ impl Fd {
         }
         let _turn = self.turn.lock().unwrap();
         if self.word.begin_wait(observed, me) && !self.word.cancel(me) {
-            thread::park(); // somebody is about to ready us
+            thread::park(); // the poller is about to ready us
         }
         self.try_read()
     }
@@ -201,7 +201,7 @@ pub fn a_changed_deadline_is_seen() {
                 }
             })
         };
-        // Waits until the deadline was set; nobody else ends the wait.
+        // Waits until the deadline was set; nothing else ends the wait.
         let me = me();
         while deadline.load(Ordering::Relaxed) == 0 {
             if !fd.word.begin_wait(fd.word.observe(), me) {

@@ -1,4 +1,4 @@
-//! word/park_word.rs: a goroutine stops and is started again.
+//! Models of `sched/word/park_word.rs`: a goroutine parks and is readied.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -29,7 +29,7 @@ impl Goroutine {
         })
     }
 
-    /// Touches the saved context, as whoever owns the stack may; loom panics if two do so at once.
+    /// Touches the saved context, as the owner of the stack may. Loom panics if two threads do so at once.
     fn touch(&self) {
         // SAFETY: the caller owns the goroutine, which loom verifies.
         self.context.with_mut(|context| unsafe { *context += 1 });
@@ -60,7 +60,7 @@ impl Goroutine {
         }
     }
 
-    /// By whoever was told that the goroutine is its own now.
+    /// Called by the thread that was told that it owns the goroutine now.
     fn make_runnable(&self) {
         self.touch();
         self.take_gift();
@@ -100,8 +100,8 @@ pub fn exactly_one_side_runs_it() {
     });
 }
 
-/// The same with somebody who works on the parked goroutine's stack: then the holder makes it runnable if the
-/// waker came meanwhile. No two of them own the stack at once.
+/// As the model above, with a holder that works on the parked goroutine's stack: the holder makes it runnable
+/// if the waker came meanwhile. No two threads own the stack at once.
 pub fn a_holder_delays_the_wake_up_but_does_not_lose_it() {
     check(None, || {
         let g = Goroutine::new();

@@ -1,4 +1,5 @@
-//! runq.rs: a ring of 4 with its owner and up to two thieves. Nothing is lost, nothing comes out twice.
+//! Models of `sched/queue/runq.rs`: a ring of 4 with its owner and up to two thieves. No item is lost, and
+//! none comes out twice.
 
 use std::ptr;
 
@@ -16,7 +17,7 @@ fn item(n: usize) -> *mut u8 {
     ptr::without_provenance_mut(n)
 }
 
-/// Numbers of what came out of the queue.
+/// The numbers of the items that came out of the queue.
 type Taken = Vec<usize>;
 
 fn thief(queue: &Arc<Queue>, rounds: usize, take_next: bool) -> thread::JoinHandle<Taken> {
@@ -43,8 +44,8 @@ fn take_all(owner: &Owner<'_, u8>, taken: &mut Taken) {
     }
 }
 
-/// Puts at the end of the ring, as `wake::put_last` does: if it is full, half of it leaves through `taken`,
-/// which stands for the global queue.
+/// Puts an item at the end of the ring, as `Sched::put_last` does: if the ring is full, half of it goes to
+/// `taken`, which stands for the global queue.
 fn put_last(owner: &Owner<'_, u8>, n: usize, taken: &mut Taken) {
     while !owner.try_put(item(n)) {
         let mut batch = [ptr::null_mut(); BATCH];
@@ -61,7 +62,7 @@ fn assert_complete(mut taken: Taken, count: usize) {
     assert_eq!(taken, (1..=count).collect::<Vec<_>>());
 }
 
-/// Checks `script` against thieves who steal so many times each.
+/// Checks `script` against thieves; `thieves` says how many times each steals.
 fn against(
     preemptions: Option<usize>,
     thieves: &'static [usize],
@@ -179,8 +180,8 @@ pub fn a_queue_that_is_never_empty_never_looks_empty() {
     });
 }
 
-/// What a thief takes out it may also touch: the owner's writes before the put are visible to it, through the
-/// ring and through `runnext`.
+/// A thief may touch what it stole: it sees the owner's writes before the put, through the ring and through
+/// `runnext`.
 pub fn a_stolen_goroutine_is_complete() {
     for through_next in [false, true] {
         check(None, move || {
@@ -217,8 +218,8 @@ pub fn a_stolen_goroutine_is_complete() {
 
 /// Uses up what came out of the queue.
 fn end(g: *mut UnsafeCell<u32>) {
-    // SAFETY: a leaked box, and whoever took it out of the queue owns it; loom checks that the write is
-    // visible.
+    // SAFETY: a leaked box, and the thread that took it out of the queue owns it; loom checks that the write
+    // is visible.
     let g = unsafe { Box::from_raw(g) };
     // SAFETY: as above.
     assert_eq!(g.with(|value| unsafe { *value }), 5);

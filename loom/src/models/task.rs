@@ -1,4 +1,4 @@
-//! task_word.rs: wakers and polls of a task.
+//! Models of `future/task_word.rs`: wakers and polls of a task.
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -12,9 +12,9 @@ struct World {
     word: TaskWord,
     /// How many times the task is in the queue.
     queued: Mutex<usize>,
-    /// What the task waits for: Relaxed, so that only the word can make it visible.
+    /// What the task waits for. Accesses are Relaxed, so that only the word can make it visible.
     came: AtomicUsize,
-    /// The future: loom finds out if two poll at once.
+    /// The future. Loom panics if two threads poll at once.
     future: UnsafeCell<usize>,
 }
 
@@ -56,7 +56,7 @@ impl World {
         drop(queued);
         self.word.begin();
         let seen = self.came.load(Ordering::Relaxed);
-        // SAFETY: who polls has the future.
+        // SAFETY: the thread that polls has the future.
         self.future.with_mut(|future| unsafe { *future = seen });
         if self.word.pause() {
             self.queue();
@@ -65,8 +65,8 @@ impl World {
     }
 }
 
-/// Two wakers, and two who poll: in the end the task was polled after both calls, and saw what came before
-/// them.
+/// Two threads wake and two poll: in the end the task was polled after both wake-ups, and saw what came
+/// before them.
 pub fn every_call_is_followed_by_a_poll() {
     check(Some(3), || {
         let world = World::waiting();
@@ -88,7 +88,7 @@ pub fn every_call_is_followed_by_a_poll() {
             other.join().unwrap();
         }
         while world.poll().is_some() {}
-        // SAFETY: nobody else is left.
+        // SAFETY: all other threads have ended.
         assert_eq!(world.future.with(|future| unsafe { *future }), 2, "what came is seen");
     });
 }

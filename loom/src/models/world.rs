@@ -1,8 +1,7 @@
-//! A scheduler of the real code (`Sched`) on a platform of the model: threads of loom instead of the
-//! kernel's.
+//! A model of the scheduler: the real `Sched` on a platform that uses loom's threads instead of the kernel's.
 //!
-//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model; the thread that wakes
-//! one plays its part afterwards, on its own thread and therefore beside all other actors.
+//! An [`Actor`] is an OS thread of the model. An M that goes to sleep leaves the model. The actor that wakes
+//! an M plays the part of that M after its own script, concurrently with all other actors.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,11 +19,11 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::stack::slot::Slot;
 
-/// An M that a thread of the model woke, and has to play.
+/// An M that an actor woke, and whose part the actor has to play.
 enum Woken {
     /// It was idle, and has a P.
     Idle(&'static M),
-    /// It was started: it will look for a P.
+    /// It is a new thread, which will look for a P.
     New,
 }
 
@@ -94,19 +93,19 @@ impl Platform for Model {
     }
 }
 
-/// How a model begins.
+/// The initial state of a model.
 #[derive(Clone)]
 pub(super) struct Setup {
     pub(super) ps: usize,
-    /// Which of them are idle.
+    /// Which Ps are idle.
     pub(super) idle: &'static [usize],
     pub(super) idle_ms: usize,
-    /// Which of them are brisk.
+    /// Which Ps are brisk.
     pub(super) brisk: &'static [usize],
-    /// Ms that begin with a token.
+    /// How many Ms begin with a token.
     pub(super) spinners: u32,
-    /// Goroutines never end: an M that runs one keeps its P for good, and what waits in its queue must be
-    /// stolen.
+    /// Goroutines never end: an M that runs one keeps its P for good, and other Ms must steal what waits in
+    /// its queue.
     pub(super) hogs: bool,
 }
 
@@ -124,7 +123,7 @@ pub(super) struct World {
     ps: Vec<*mut P>,
 }
 
-// SAFETY: the pointers are to what the world owns; the scheduler's rules say who uses it.
+// SAFETY: the world owns what the pointers point to; the scheduler's rules say which thread may use it.
 unsafe impl Send for World {}
 // SAFETY: as above.
 unsafe impl Sync for World {}
@@ -185,8 +184,8 @@ impl World {
         m
     }
 
-    /// Runs `actors` beside each other, and checks that goroutines `1..=goroutines` exist once each and that
-    /// none of them waits while a P is idle.
+    /// Runs `actors` concurrently, and checks that goroutines `1..=goroutines` exist once each and that none
+    /// of them waits while a P is idle.
     pub(super) fn play(this: &Arc<World>, goroutines: usize, actors: &[fn(&mut Actor)]) {
         let play = |actor: fn(&mut Actor), world: &Arc<World>| {
             let mut me = Actor { world: world.clone(), ran: Vec::new() };
@@ -233,7 +232,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // SAFETY: all threads of the model have ended, and nobody else has the pointers.
+        // SAFETY: all threads of the model have ended, and nothing else has the pointers.
         unsafe {
             self.ps.iter().for_each(|p| drop(Box::from_raw(*p)));
             self.gs.iter().for_each(|g| drop(Box::from_raw(*g)));
@@ -254,7 +253,7 @@ impl Actor {
         self.world.sched.ready_on(self.world.p(p), self.world.g(g));
     }
 
-    /// sysmon finds that a slice lasts on `p`.
+    /// sysmon finds that `p` is no longer brisk.
     pub(super) fn find_slow(&mut self, p: usize) {
         let p = self.world.p(p);
         if p.deferred_wake.judge(0, 1) == Pace::NoLongerBrisk && !p.runq.is_empty() {
@@ -262,7 +261,7 @@ impl Actor {
         }
     }
 
-    /// The same, and does nothing about it: a protocol that is wrong.
+    /// As `find_slow`, but wakes no M: a wrong protocol.
     pub(super) fn forget_to_wake(&mut self, p: usize) {
         let _ = self.world.p(p).deferred_wake.judge(0, 1);
     }
@@ -272,7 +271,7 @@ impl Actor {
         self.world.sched.ready_global(self.world.g(g));
     }
 
-    /// Goroutine `g`, which runs on `p`, is preempted: it is queued, and its M goes on.
+    /// Goroutine `g`, which runs on `p`, is preempted: it is queued, and its M looks for the next one.
     pub(super) fn preempt(&mut self, p: usize, g: usize) {
         let sched = &self.world.sched;
         sched.lock().push_preempted(self.world.g(g));
@@ -281,8 +280,8 @@ impl Actor {
     }
 
     /// Goroutine `g`, which runs on `p`, yields to the next one there, as `schedule::switch_away` does: it
-    /// enters the ring after the other has left it. (With the barrier that `requeue_yielded` takes only where
-    /// a P seems idle.)
+    /// enters the ring after the other has left it. (It always executes the barrier that `requeue_yielded`
+    /// executes only if a P seems idle.)
     pub(super) fn yield_now(&mut self, p: usize, g: usize) {
         let world = self.world.clone();
         let m = world.m_with(p, false);
@@ -322,8 +321,7 @@ impl Actor {
         self.run_m(self.world.m_with(p, true));
     }
 
-    /// The same, and if it finds nothing it does not look again after it gave up its P: a protocol that is
-    /// wrong.
+    /// As `spin`, but if it finds nothing it does not look again after it gave up its P: a wrong protocol.
     pub(super) fn spin_without_recheck(&mut self, p: usize) {
         let world = self.world.clone();
         let (m, p) = (world.m_with(p, true), world.p(p));

@@ -1,4 +1,4 @@
-//! The scheduler: its own files, but for what parks a thread.
+//! gort's `sched`: the library's own files, except those that park a thread, which are stand-ins.
 
 #[path = "../../../src/sched/idle_protocol.rs"]
 pub(crate) mod idle_protocol;
@@ -69,7 +69,7 @@ pub(crate) mod run {
             }
         }
 
-        /// As the real one: leaving is an act.
+        /// The real one has a `Drop`, too.
         impl Drop for Outermost {
             fn drop(&mut self) {}
         }

@@ -1,4 +1,4 @@
-//! The files under test, and stand-ins for what reads clocks or spins.
+//! gort's `sync`: the files under test, and stand-ins for those that read clocks, spin, or serve reports.
 
 #[path = "../../../src/sync/holder.rs"]
 pub(crate) mod holder;
@@ -53,7 +53,7 @@ pub(crate) mod patience {
 }
 
 pub(crate) mod reads {
-    //! Nobody makes reports.
+    //! The models make no reports.
 
     pub(crate) fn add(_lock: usize) {}
 
@@ -61,7 +61,7 @@ pub(crate) mod reads {
 }
 
 pub(crate) mod spin {
-    //! One round at most, and only in models that ask for it.
+    //! Spins for one round at most, and only in models that ask for it.
 
     use std::cell::Cell;
 

@@ -1,12 +1,15 @@
-//! Closing a channel at which many wait.
+//! Closing a channel with many waiters.
 
 use std::cell::Cell;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::every_kind;
 use crate::chan::waitq::{Kind, Node, Outcome, Side, Wakes};
 use crate::sched::types::waiter::{Hook, Waiter};
+use crate::test_util::until;
 
-/// Counts how often it is woken.
+/// A waiter that counts how often it is woken.
 #[repr(C)]
 struct Sleeper {
     hook: Hook,
@@ -33,7 +36,7 @@ impl Sleeper {
     }
 }
 
-/// A crowd is woken in portions: none is forgotten, none woken twice.
+/// The waiters are woken in portions: each of them once.
 #[test]
 fn each_waiter_of_a_disconnected_queue_is_told_once() {
     for count in 0..50 {
@@ -57,5 +60,29 @@ fn each_waiter_of_a_disconnected_queue_is_told_once() {
         assert_eq!(portions, count.div_ceil(16).max(1), "{count}");
         assert!(sleepers.iter().chain([&watcher]).all(|sleeper| sleeper.woken.get() == 1), "{count}");
         assert!(nodes.iter().all(|node| node.outcome() == Outcome::Disconnected), "{count}");
+    }
+}
+
+/// `close` wakes many receivers in portions. A receiver that was woken must not be able to send to one that
+/// was not.
+#[test]
+fn nothing_is_sent_while_a_crowd_is_told_of_the_close() {
+    const RECEIVERS: usize = 300;
+    for round in 0..10 {
+        for (sender, receiver) in every_kind::<u32>() {
+            let (sent, waiting) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            crate::scope(|scope| {
+                for _ in 0..RECEIVERS {
+                    scope.spawn(|| {
+                        waiting.fetch_add(1, Ordering::Relaxed);
+                        receiver.recv().unwrap_err();
+                        sent.fetch_add(usize::from(sender.try_send(7).is_ok()), Ordering::Relaxed);
+                    });
+                }
+                until(|| waiting.load(Ordering::Relaxed) == RECEIVERS);
+                sender.close();
+            });
+            assert_eq!(sent.load(Ordering::Relaxed), 0, "round {round}");
+        }
     }
 }

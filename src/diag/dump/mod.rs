@@ -241,6 +241,12 @@ struct Function {
 #[derive(Default)]
 struct Names(HashMap<usize, Vec<Rc<Function>>>);
 
+/// Parts of the names of functions that call a goroutine's closure.
+const STARTED_BY: [&str; 2] = ["gort::goroutine::join::ResultPlace", "gort::sched::run::spawn::Body>::run"];
+
+/// Parts of the names of functions that stop a goroutine, or look at the one that makes the dump.
+const STOPPED_BY: [&str; 3] = ["gort::sched::", "gort::arch::", "gort::diag::dump::"];
+
 impl Names {
     /// The functions at these addresses, inlined ones included, without gort's own frames at both ends: those
     /// that stopped the goroutine, and those that started it.
@@ -249,12 +255,11 @@ impl Names {
         for &address in addresses {
             functions.extend_from_slice(self.0.entry(address).or_insert_with(|| look_up(address)));
         }
-        if let Some(start) =
-            functions.iter().position(|f| f.name.contains("gort::sched::run::spawn::Body>::run"))
-        {
+        if let Some(start) = functions.iter().position(|f| STARTED_BY.iter().any(|by| f.name.contains(by))) {
             functions.truncate(start);
         }
-        let inner = functions.iter().take_while(|f| f.name.starts_with("gort::sched::")).count();
+        let is_inner = |f: &&Rc<Function>| STOPPED_BY.iter().any(|by| f.name.contains(by));
+        let inner = functions.iter().take_while(is_inner).count();
         if inner < functions.len() {
             functions.drain(..inner);
         }

@@ -4,7 +4,7 @@
 //!
 //! | goroutine | how |
 //! | --- | --- |
-//! | parked | the report holds it by its park word (`hold_parked.rs`); if it is readied meanwhile, it runs afterwards |
+//! | parked | the report holds it by its park word (`hold_parked.rs`); a wake-up takes effect afterwards |
 //! | runnable | the report takes it out of its queue, and puts it into the global queue |
 //! | stopped by a signal | as a runnable one; its handler has left the registers in its M |
 //! | running, and using its CPU | the report sends a signal, and its handler answers (`ask_running.rs`) |

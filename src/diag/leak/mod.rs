@@ -26,8 +26,8 @@
 //!   8; or a guard was forgotten and its lock dropped.)
 //! - L2. A waker may have taken a goroutine out of its queue, be about to ready it, and no longer hold a
 //!   handle. So only a goroutine that is still queued is a candidate: its waker has to go to the queue first.
-//!   (When one side of a channel is gone, all its waiters are woken without being claimed one by one; a
-//!   goroutine that waits there is not a candidate.)
+//!   (When one side of a channel is gone, all waiters of the other side will be woken, even those that are
+//!   still queued; so a goroutine that waits there is not a candidate.)
 //! - L3. The search misses some: memory that was freed or is no longer used may still hold an address, a
 //!   number may look like one, and everything on the heap is a root, even if only candidates can reach it.
 //!

@@ -10,7 +10,7 @@
 //! D2 m.p: p -> p, leaving                  E2 compiler fence
 //! D3 membarrier                            E3 p = m.p
 //! D4 m.in_runtime == 0?                    E4 p is none or leaving: lock and unlock m.detaching, look again
-//!       yes: m.p -> none: sysmon has the P
+//!    yes: m.p -> none: sysmon has the P
 //!    no:  m.p -> p
 //! D5 unlock
 //! ```

@@ -45,7 +45,8 @@ pub(crate) fn new_deadline(when: u64) {
 
 #[cold]
 fn interrupt_before(until: u64) {
-    // The poller waits at least `slack`, so an interruption would not make it wake up earlier than that.
+    // After an interruption the poller would wait for at least `slack` again. If it wakes up before that
+    // anyway, it need not be interrupted.
     if until > nanotime().saturating_add(SCHED.platform.poll.slack.load(Ordering::Relaxed)) {
         netpoll::interrupt();
     }

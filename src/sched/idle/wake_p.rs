@@ -127,7 +127,8 @@ impl<X: Platform> Sched<X> {
         // Next time, other runnable goroutines need an idle M.
         self.platform.start_spare_m();
         self.hand_p_to_own_m(p, g);
-        // Other goroutines may wait too, and no M looks for them: the P went to a particular goroutine.
+        // Start an M for the next time, too. Otherwise, with one P and one M, a goroutine that a signal
+        // stopped would get its P back each time, and the others would starve.
         if self.idle.claim_token() {
             self.platform.start_spinning_m();
         }

@@ -34,5 +34,6 @@ fn cut_pause_short() {
 
 /// For reports: sysmon sleeps, because every P is idle.
 pub(crate) fn is_asleep() -> bool {
-    SCHED.platform.sysmon.asleep.load(Ordering::Relaxed)
+    // Acquire: a thread that sees it set sees that the runtime has started.
+    SCHED.platform.sysmon.asleep.load(Ordering::Acquire)
 }

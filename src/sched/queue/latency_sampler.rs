@@ -9,15 +9,15 @@
 //! ```text
 //! tick T       read the clock; note the end of the ring               Slice
 //! tick T + 1   the goroutine of tick T has stopped: read the clock    -> a time slice
-//!                           one in runnext became runnable during that slice       -> a latency, at most a slice too long
-//!              the first one that was put into the ring meanwhile:     Queued
+//!              one in runnext became runnable during that slice       -> a latency, at most a slice too long
+//!              the first one that was put into the ring meanwhile:    Queued
 //! tick T + k   it is the next to be taken: read the clock             -> a latency, at most a slice too long
 //! ```
 //! The watched goroutine is not taken before all goroutines ahead of it in the ring, so the owner looks again
 //! after as many ticks as there are goroutines ahead. The sampler drops a sample whose goroutine was stolen,
 //! and a slice in which the P had nothing to do.
 //!
-//! The global queues measure under their lock, from the put until a P takes the goroutine: every 16th one.
+//! In the global queues every 16th goroutine is measured, under their lock, from the put until a P takes it.
 
 use std::cell::Cell;
 

@@ -333,7 +333,9 @@ mod tests {
                     Op::Overflow => {
                         if ring.len() == RUNQ_SIZE {
                             prop_assert_eq!(owner.take_half_when_full(&mut batch), Some(RUNQ_SIZE / 2));
-                            for item in &batch[..RUNQ_SIZE / 2] { prop_assert_eq!(*item, ring.pop_front().unwrap()); }
+                            for item in &batch[..RUNQ_SIZE / 2] {
+                                prop_assert_eq!(*item, ring.pop_front().unwrap());
+                            }
                         }
                     }
                 }

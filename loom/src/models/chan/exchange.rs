@@ -1,4 +1,5 @@
-//! Whole channels: who waits is woken, and every message arrives once or comes back.
+//! Models of whole channels: every waiter is woken, and every message arrives once or comes back to its
+//! sender.
 
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use crate::chan::waitq::Outcome;
 
 type Msg = Arc<usize>;
 
-/// What the models need of a channel.
+/// The operations that the models use.
 trait Channel: Send + Sync + 'static {
     fn send(&self, msg: Msg, deadline: Option<Instant>) -> Result<(), SendTimeoutError<Msg>>;
     fn recv(&self, deadline: Option<Instant>) -> Result<Msg, RecvTimeoutError>;
@@ -145,7 +146,7 @@ fn two_receivers_wake(make: fn() -> Arc<dyn Channel>) {
     });
 }
 
-/// A receive that gives up and a send that comes: the message is received or still there.
+/// A receive that gives up races with a send: the message is received, or is still there.
 fn a_timeout_and_a_send_agree(make: fn() -> Arc<dyn Channel>) {
     model(move || {
         let chan = make();
@@ -172,7 +173,7 @@ fn a_close_and_a_send_agree(make: fn() -> Arc<dyn Channel>) {
     });
 }
 
-/// A select that has chosen to send, with another sender and a receiver around.
+/// A select that has chosen to send, with another sender and a receiver.
 fn a_chosen_send_is_completed(make: fn() -> Arc<dyn Channel>, completes: bool) {
     model(move || {
         let chan = make();
@@ -198,7 +199,7 @@ macro_rules! models {
             use super::*;
 
             fn make() -> Arc<dyn Channel> {
-                // loom's Arc does not turn into one of a trait object by itself.
+                // loom's Arc does not coerce to an Arc of a trait object.
                 Arc::from_std(std::sync::Arc::new($make))
             }
 
@@ -257,7 +258,7 @@ pub fn a_chosen_send_of_a_meeting() {
     }
 }
 
-/// Three messages through blocks of two, with the spare block going round.
+/// Five messages through blocks of two; the spare block is reused.
 pub fn blocks_are_linked_left_and_used_again() {
     model(|| {
         let chan = Arc::new(List::<Msg>::new(None));
@@ -276,7 +277,7 @@ pub fn blocks_are_linked_left_and_used_again() {
 pub fn the_last_one_frees_the_channel() {
     model(|| {
         let (s, r) = counter::new(Array::<Msg>::new(1));
-        // SAFETY: the channel goes from thread to thread with its handles; each is released once.
+        // SAFETY: the channel may be used by all threads that have its handles; each handle is released once.
         struct Carry<T>(T);
         // SAFETY: as above.
         unsafe impl<T> Send for Carry<T> {}

@@ -1,10 +1,11 @@
-//! Channels.
+//! Models of channels.
 
 pub mod exchange;
 pub mod ring;
 pub mod select;
 
-/// Checks a model. Bugs show with few forced switches, and without a limit the larger models take forever.
+/// Checks a model, with at most two preemptions: bugs show with few of them, and without a limit the larger
+/// models take forever.
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);

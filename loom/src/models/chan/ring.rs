@@ -1,4 +1,4 @@
-//! The ring alone: its slots, and the flags that stop it.
+//! Models of `chan/flavors/array/ring.rs` alone: its slots, and the flags that stop senders and receivers.
 
 use std::mem::{ManuallyDrop, MaybeUninit};
 
@@ -10,7 +10,7 @@ use crate::base::lock::Lock;
 use crate::chan::flavors::array::ring::{CLOSED, HELD, Pop, Push, Ring, WAITING};
 use crate::chan::flavors::relax::Relax;
 
-/// A message that loom reports if it is leaked, and that cannot be dropped twice.
+/// A message. Loom reports it if it is leaked or dropped twice.
 type Msg = Arc<usize>;
 
 fn push(ring: &Ring<Msg>, msg: usize, ignore: usize) -> Push {
@@ -108,7 +108,7 @@ pub fn two_receivers_get_different_messages() {
     });
 }
 
-/// The heart of it: a receiver that stops the senders either sees the message or stops its sender.
+/// The central property: a receiver that sets the flag either sees the message, or stops its sender.
 pub fn a_flag_and_a_push_do_not_miss_each_other() {
     loom::model(|| {
         let ring = Arc::new(Ring::new(1));
@@ -123,7 +123,7 @@ pub fn a_flag_and_a_push_do_not_miss_each_other() {
     });
 }
 
-/// The same for a sender that stops the receivers of a full ring.
+/// As above, for a sender that stops the receivers of a full ring.
 pub fn a_flag_and_a_pop_do_not_miss_each_other() {
     loom::model(|| {
         let ring = Arc::new(Ring::new(1));
@@ -140,7 +140,7 @@ pub fn a_flag_and_a_pop_do_not_miss_each_other() {
     });
 }
 
-/// Receivers at the lock exchange messages in a full ring while a sender tries its luck without the lock.
+/// A receiver with the lock exchanges messages in a full ring while a sender tries to push without the lock.
 pub fn an_exchange_keeps_the_order_and_the_slot() {
     loom::model(|| {
         let ring = Arc::new(Ring::new(2));
@@ -173,7 +173,7 @@ pub fn nothing_is_pushed_after_a_close() {
         let sender = Arc::clone(&ring);
         let sender = thread::spawn(move || push(&sender, 1, WAITING | HELD));
         ring.flag_tail(CLOSED);
-        // Whoever sees it closed and empty is right.
+        // If this finds the ring closed and empty, nothing was pushed.
         let early = pop(&ring, 0);
         let pushed = sender.join().unwrap();
         match early {

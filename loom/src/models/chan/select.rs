@@ -1,4 +1,4 @@
-//! The engine of select, over channels of both kinds.
+//! Models of `chan/select/engine.rs`, which runs selects, over buffered and zero-capacity channels.
 
 use std::mem::MaybeUninit;
 use std::time::Instant;
@@ -73,8 +73,8 @@ handle!(
     is_recv_ready
 );
 
-/// Selects from the operations, in their order, with one slot for all. Returns which, and the message of a
-/// receive.
+/// Selects from the operations, in their order, with one slot for all. Returns the chosen one, its outcome,
+/// and the message of a receive.
 fn select<const N: usize>(
     handles: [(&dyn Handle, bool); N],
     patience: Patience,
@@ -134,7 +134,8 @@ pub fn a_select_meets_one_of_two_senders() {
     });
 }
 
-/// Each sends and receives on the same channel: one of the two directions happens, and nobody meets itself.
+/// Each of two selects sends and receives on the same channel: one of the two directions happens, and no
+/// select meets itself.
 pub fn two_selects_meet_each_other() {
     model(|| {
         let chan = Arc::new(Zero::<Msg>::new());
@@ -153,7 +154,7 @@ pub fn two_selects_meet_each_other() {
     });
 }
 
-/// A select whose time is over agrees with the receiver about whether they met.
+/// A select that times out and a receiver agree about whether they met.
 pub fn a_timeout_of_a_select_and_a_receiver_agree() {
     model(|| {
         let (zero, ring) = (Arc::new(Zero::<Msg>::new()), Arc::new(Array::<Msg>::new(1)));
@@ -175,7 +176,7 @@ pub fn a_timeout_of_a_select_and_a_receiver_agree() {
     });
 }
 
-/// Room that a receiver makes goes to the select that waits for it, not to a sender that passes by.
+/// The room that a receiver makes goes to the select that waits for it, and not to a sender that comes later.
 pub fn a_select_that_waits_for_room_gets_it() {
     model(|| {
         let ring = Arc::new(Array::<Msg>::new(1));

@@ -1,5 +1,5 @@
-//! The condition variable: a notification given after a change finds whoever waits for it, also when waiters
-//! are moved to the mutex's queue, and when some of them give up.
+//! Models of the condition variable: a notification after a change reaches a thread that waits for it, also
+//! when waiters are moved to the mutex's queue, and when some of them give up.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ struct Tokens {
     count: UnsafeCell<usize>,
 }
 
-// SAFETY: `count` is used only under the mutex; that it is so is what the models check.
+// SAFETY: `count` is used only under the mutex, which is what the models check.
 unsafe impl Sync for Tokens {}
 // SAFETY: plain data.
 unsafe impl Send for Tokens {}
@@ -50,7 +50,7 @@ impl Tokens {
         self.mutex.release();
     }
 
-    /// Waits once, briefly. Tells whether it got one.
+    /// Waits once, briefly. True: it got a token.
     fn take_briefly(&self) -> bool {
         self.mutex.acquire();
         if self.count() == 0 {

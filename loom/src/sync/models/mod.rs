@@ -1,4 +1,4 @@
-//! Locks.
+//! Models of locks.
 
 pub mod condvar;
 pub mod mutex;
@@ -6,7 +6,7 @@ pub mod rwlock;
 pub mod semaphore;
 pub mod wait_group;
 
-/// Explores the model with at most `preemptions` forced switches between threads in one run.
+/// Checks every execution with at most `preemptions` preemptions.
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -1,5 +1,5 @@
-//! The mutex: exclusion, visibility, no lost wake-up (a lost one is a deadlock that loom reports), and that
-//! the word is clean when everybody is gone.
+//! Models of the mutex: exclusion, visibility, no lost wake-up (loom reports a lost one as a deadlock), and a
+//! clean word when all threads are done.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ struct Counter {
     value: UnsafeCell<usize>,
 }
 
-// SAFETY: `value` is used only while `raw` is held; that it is so is what the models check.
+// SAFETY: `value` is used only while `raw` is held, which is what the models check.
 unsafe impl Sync for Counter {}
 // SAFETY: plain data.
 unsafe impl Send for Counter {}
@@ -29,7 +29,7 @@ impl Counter {
 
     /// The mutex is held.
     fn add_one(&self) {
-        // SAFETY: the mutex is held; loom checks that nobody else is here.
+        // SAFETY: the mutex is held; loom checks that no other thread is here.
         self.value.with_mut(|value| unsafe { *value += 1 });
     }
 
@@ -44,7 +44,7 @@ impl Counter {
         let flags = self.raw.flags.load(Ordering::Relaxed);
         assert_eq!(flags & !CONTENDED, 0, "no bit is left behind");
         assert!(self.raw.queue.lock().is_empty());
-        // SAFETY: everybody else has been joined.
+        // SAFETY: all other threads have been joined.
         self.value.with(|now| assert_eq!(unsafe { *now }, value));
     }
 }

@@ -1,5 +1,5 @@
-//! The reader-writer lock: writers exclude everybody, upgradable readers exclude writers and each other, no
-//! wake-up is lost, and the word is clean when everybody is gone.
+//! Models of the reader-writer lock: writers exclude all others, upgradable readers exclude writers and each
+//! other, no wake-up is lost, and the word is clean when all threads are done.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ struct Cell {
     value: UnsafeCell<usize>,
 }
 
-// SAFETY: `value` is used only as `raw` allows; that it is so is what the models check.
+// SAFETY: `value` is used only as `raw` allows, which is what the models check.
 unsafe impl Sync for Cell {}
 // SAFETY: plain data.
 unsafe impl Send for Cell {}
@@ -27,17 +27,17 @@ type Action = fn(&Cell) -> usize;
 
 impl Cell {
     fn add_one(&self) {
-        // SAFETY: the lock is held for writing; loom checks that nobody else is here.
+        // SAFETY: the lock is held for writing; loom checks that no other thread is here.
         self.value.with_mut(|value| unsafe { *value += 1 });
     }
 
     fn get(&self) -> usize {
-        // SAFETY: the lock is held for reading; loom checks that nobody writes.
+        // SAFETY: the lock is held for reading; loom checks that no thread writes.
         self.value.with(|value| unsafe { *value })
     }
 }
 
-/// Each adds up how often it wrote.
+/// Each action returns how many times it wrote.
 fn write(cell: &Cell) -> usize {
     assert!(cell.raw.acquire_exclusive(None));
     cell.add_one();
@@ -156,7 +156,7 @@ fn run(actions: &'static [Action]) {
     assert_eq!(cell.get(), wrote);
 }
 
-/// Patient and impatient.
+/// Checks the actions with patient and with impatient waiters.
 fn check_both(preemptions: usize, actions: &'static [Action]) {
     for exhausted in [false, true] {
         check(preemptions, move || {

@@ -1,5 +1,5 @@
-//! The semaphore: never more permits out than there are, what was done with a permit is visible to whoever
-//! gets it next, no lost wake-up, and all permits are back when everybody is gone.
+//! Models of the semaphore: it never gives out more permits than it has, the next holder of a permit sees
+//! what the last one did, no wake-up is lost, and all permits are back when all threads are done.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use crate::sync::raw_semaphore::{ONE, Outcome, RawSemaphore};
 
 struct Guarded {
     raw: RawSemaphore,
-    /// Written by whoever has all the permits, read by whoever has one.
+    /// Written by the thread that has all permits, read by threads that have one.
     value: UnsafeCell<usize>,
 }
 
-// SAFETY: `value` is used only as the permits allow; that it is so is what the models check.
+// SAFETY: `value` is used only as the permits allow, which is what the models check.
 unsafe impl Sync for Guarded {}
 // SAFETY: plain data.
 unsafe impl Send for Guarded {}
@@ -33,7 +33,7 @@ fn take_all_and_write(guarded: &Guarded) {
 
 fn take_one_and_read(guarded: &Guarded) {
     assert_eq!(guarded.raw.acquire(1, None), Outcome::Acquired);
-    // SAFETY: one permit is ours, so nobody has both.
+    // SAFETY: one permit is ours, so no other thread has both.
     guarded.value.with(|value| unsafe { *value });
     guarded.raw.release(1);
 }

@@ -1,4 +1,5 @@
-//! The wait group: whoever returned from `wait` sees everything that was done, nobody is left waiting.
+//! Models of the wait group: a thread that returned from `wait` sees everything that was done, and no thread
+//! is left waiting.
 
 use std::time::Instant;
 

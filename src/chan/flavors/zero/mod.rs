@@ -112,6 +112,10 @@ impl<T> Zero<T> {
     /// Claims the first operation in this direction that still waits.
     #[inline(always)]
     pub(super) fn claim(&self, state: &mut State, way: Way) -> Option<NonNull<Node>> {
+        // `close` tells many receivers in portions and releases the lock in between: those that are left are not to be met.
+        if self.glance.is_closed() {
+            return None;
+        }
         let ops = &mut state.sides(way).0.ops;
         let node = ops.claim()?;
         self.glance.waits(way).store(!ops.is_empty(), Ordering::Relaxed);
