@@ -20,13 +20,13 @@ pub fn a_spinner_that_gives_up_sees_new_work() {
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.spin(1)]);
 }
 
-/// As above, with a spinner that does not look again: the model must fail.
+/// The plain case with a spinner that does not look again: the model must fail.
 pub fn a_spinner_that_does_not_look_again_loses_work() {
     let setup = Setup { spinners: 1, ..Setup::default() };
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.spin_without_recheck(1)]);
 }
 
-/// As above, with work from a foreign thread.
+/// A spinner gives up while a foreign thread starts two goroutines.
 pub fn a_spinner_that_gives_up_sees_the_global_queue() {
     let setup = Setup { idle: &[0], spinners: 1, ..Setup::default() };
     let outside: fn(&mut Actor) = |a| {
@@ -64,7 +64,7 @@ pub fn a_p_that_is_handed_off_sees_new_work() {
     model(None, Setup::default(), 1, [|a| a.spawn(0, 1), |a| a.hand_off(1)]);
 }
 
-/// As above, with a goroutine in its queue.
+/// An M that blocks gives its P away with a goroutine in its queue.
 pub fn a_p_that_is_handed_off_leaves_its_work_to_others() {
     let hand_off: fn(&mut Actor) = |a| {
         a.spawn(1, 1);
@@ -110,7 +110,7 @@ pub fn what_a_brisk_p_keeps_is_seen_when_it_is_slow() {
     model(None, setup, 1, [|a| a.spawn(0, 1), |a| a.find_slow(0)]);
 }
 
-/// As above, with two goroutines that wait, and with a spinner that gives up meanwhile.
+/// Two goroutines wait on a brisk P, and a spinner gives up while sysmon finds that the P is no longer brisk.
 pub fn what_a_brisk_p_keeps_is_seen_although_a_spinner_left_it() {
     let setup = Setup { brisk: &[0], spinners: 1, ..Setup::default() };
     let starts_two: fn(&mut Actor) = |a| {

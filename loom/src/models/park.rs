@@ -100,8 +100,8 @@ pub fn exactly_one_side_runs_it() {
     });
 }
 
-/// As the model above, with a holder that works on the parked goroutine's stack: the holder makes it runnable
-/// if the waker came meanwhile. No two threads own the stack at once.
+/// A goroutine parks, a waker readies it, and a holder works on its stack: the holder makes it runnable if
+/// the waker came meanwhile. No two threads own the stack at once.
 pub fn a_holder_delays_the_wake_up_but_does_not_lose_it() {
     check(None, || {
         let g = Goroutine::new();

@@ -123,7 +123,7 @@ pub fn a_flag_and_a_push_do_not_miss_each_other() {
     });
 }
 
-/// As above, for a sender that stops the receivers of a full ring.
+/// A sender that sets the flag of a full ring either sees the message leave, or stops its receiver.
 pub fn a_flag_and_a_pop_do_not_miss_each_other() {
     loom::model(|| {
         let ring = Arc::new(Ring::new(1));
