@@ -3,10 +3,16 @@
 use std::cell::Cell;
 use std::ptr;
 
+use super::lock::{Rank, Ranked};
+
 /// The owner of the list owns the blocks in it.
 pub(crate) struct FreeList {
     head: Cell<*mut u8>,
     len: Cell<usize>,
+}
+
+impl Ranked for FreeList {
+    const RANK: Rank = Rank::Alone;
 }
 
 // SAFETY: owned by one thread at a time: the owner of a P, or the holder of a lock.

@@ -84,7 +84,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: it owns its value.
 unsafe impl<T: Send> Send for Lock<T> {}
 
-impl<T> Lock<T> {
+impl<T: Ranked> Lock<T> {
     pub(crate) const fn new(value: T) -> Lock<T> {
         Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
     }
@@ -104,14 +104,109 @@ impl<T> Lock<T> {
     /// released.
     #[inline(always)]
     pub(crate) fn lock_with<S>(&self, inside: S) -> Guard<'_, T, S> {
+        let held = Held::enter(T::RANK);
         self.raw.lock();
-        Guard { lock: self, _inside: inside, _not_send: PhantomData }
+        Guard { lock: self, held: held, _inside: inside, _not_send: PhantomData }
+    }
+
+    /// Takes a lock of the same rank as one that the caller holds. The caller keeps an order of its own among those.
+    pub(crate) fn lock_inside_beside<U>(&self, _other: &Guard<'_, U>) -> Guard<'_, T> {
+        self.raw.lock();
+        Guard { lock: self, held: Held::unchecked(), _inside: (), _not_send: PhantomData }
+    }
+}
+
+/// The place of a lock in the order in which a thread takes locks: upwards only. ARCHITECTURE.md has the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// A thread that takes it holds no other, and takes no other while it holds it.
+    Alone,
+    /// Stop-and-start of a timer's function.
+    Arming,
+    /// Timers and sleepers.
+    TimerHeap,
+    /// What a timer that fires may touch: a bubble, the queue of timers' functions, the crew.
+    Fired,
+    /// The scheduler lock.
+    Sched,
+}
+
+/// What a lock guards says what the lock's rank is.
+pub(crate) trait Ranked {
+    const RANK: Rank;
+}
+
+/// In debug builds, checks the ranks of the locks that a thread holds. It lives as long as the lock is held.
+struct Held {
+    #[cfg(debug_assertions)]
+    before: u8,
+}
+
+#[cfg(debug_assertions)]
+mod highest {
+    use std::cell::Cell;
+
+    thread_local! {
+        /// One more than the highest rank that the thread (or goroutine) holds; 0 if it holds no lock.
+        static HIGHEST: Cell<u8> = const { Cell::new(0) };
+    }
+
+    /// Not inline: a shared-TLS goroutine may have changed threads in the function that calls.
+    #[inline(never)]
+    pub(super) fn get() -> u8 {
+        HIGHEST.get()
+    }
+
+    /// Not inline: as [`get`].
+    #[inline(never)]
+    pub(super) fn set(highest: u8) {
+        HIGHEST.set(highest);
+    }
+}
+
+/// Whether a thread may take a lock of this rank; `highest` is one more than the highest rank that it holds.
+#[cfg(debug_assertions)]
+fn may_take(rank: Rank, highest: u8) -> bool {
+    if rank == Rank::Alone { highest == 0 } else { highest < rank as u8 + 1 }
+}
+
+impl Held {
+    #[inline(always)]
+    fn enter(rank: Rank) -> Held {
+        #[cfg(debug_assertions)]
+        {
+            let before = highest::get();
+            if !may_take(rank, before) {
+                super::throw("lock", format_args!("{rank:?} is taken under a lock of rank {}", before - 1));
+            }
+            highest::set(if rank == Rank::Alone { u8::MAX } else { rank as u8 + 1 });
+            Held { before }
+        }
+        #[cfg(not(debug_assertions))]
+        {
+            let _ = rank;
+            Held {}
+        }
+    }
+
+    fn unchecked() -> Held {
+        Held {
+            #[cfg(debug_assertions)]
+            before: highest::get(),
+        }
+    }
+
+    #[inline(always)]
+    fn leave(&self) {
+        #[cfg(debug_assertions)]
+        highest::set(self.before);
     }
 }
 
 /// Access to the value of a [`Lock`].
 pub(crate) struct Guard<'a, T, S = ()> {
     lock: &'a Lock<T>,
+    held: Held,
     // Dropped after `drop` has released the lock, because leaving the runtime may switch to another
     // goroutine.
     _inside: S,
@@ -139,5 +234,32 @@ impl<T, S> Drop for Guard<'_, T, S> {
     #[inline]
     fn drop(&mut self) {
         self.lock.raw.unlock();
+        self.held.leave();
+    }
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::{Held, Rank, may_take};
+
+    #[test]
+    fn ranks_go_up_and_come_down_again() {
+        let arming = Held::enter(Rank::Arming);
+        let heap = Held::enter(Rank::TimerHeap);
+        let sched = Held::enter(Rank::Sched);
+        [sched, heap, arming].iter().for_each(Held::leave);
+        let alone = Held::enter(Rank::Alone);
+        alone.leave();
+        Held::enter(Rank::Arming).leave();
+    }
+
+    #[test]
+    fn a_lower_rank_and_the_same_rank_are_refused() {
+        let under = |rank: Rank| rank as u8 + 1;
+        assert!(may_take(Rank::Sched, under(Rank::Fired)) && may_take(Rank::Alone, 0));
+        assert!(!may_take(Rank::Fired, under(Rank::Sched)));
+        assert!(!may_take(Rank::TimerHeap, under(Rank::TimerHeap)));
+        assert!(!may_take(Rank::Alone, under(Rank::Arming)));
+        assert!(!may_take(Rank::Sched, u8::MAX), "a lock that is held alone");
     }
 }

@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
 
 use super::task_word::TaskWord;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::prefetch;
 use crate::goroutine::{spawn_in_bubble, waker};
 use crate::sched::boot;
@@ -94,6 +94,10 @@ struct Crew {
     /// Slots in use.
     tasks: usize,
     coming: bool,
+}
+
+impl Ranked for Crew {
+    const RANK: Rank = Rank::Fired;
 }
 
 // SAFETY: tasks are never freed, and an `Idle` stays in place until its goroutine is out of the list and

@@ -24,7 +24,7 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use super::spawn_in_bubble;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::boot;
 use crate::sched::machine::hooks;
 use crate::sched::park::park_ready::park;
@@ -61,6 +61,10 @@ unsafe impl Sync for Deferred {}
 struct Arming {
     /// Started for `NEVER`: it is in no heap, but `stop` returns true.
     for_ever: bool,
+}
+
+impl Ranked for Arming {
+    const RANK: Rank = Rank::Arming;
 }
 
 impl Deferred {
@@ -188,6 +192,10 @@ struct Queue {
     last: *const Deferred,
     /// The service goroutine, if it has found the queue empty and parks.
     asleep: Option<Waiter>,
+}
+
+impl Ranked for Queue {
+    const RANK: Rank = Rank::Fired;
 }
 
 // SAFETY: the queue's counts keep its entries alive, and they are accessed only under the lock.

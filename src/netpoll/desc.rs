@@ -10,7 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::word::PollWord;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sys::mem;
 
 /// Reading (and accepting), or writing (and connecting).
@@ -60,6 +60,10 @@ struct Free {
     first: u32,
     /// How many were ever made.
     made: u32,
+}
+
+impl Ranked for Free {
+    const RANK: Rank = Rank::Alone;
 }
 
 fn get(index: u32) -> Option<&'static PollDesc> {

@@ -12,7 +12,7 @@ use super::types::m::M;
 use super::types::waiter::Waiter;
 use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::note::Note;
 use crate::sys::signal::Previous;
 use crate::sys::topology::Topology;
@@ -116,6 +116,10 @@ pub(crate) struct Leaving {
     pub(crate) count: usize,
     /// The Waiter that is readied when the last of them has no owner.
     pub(crate) waiter: Option<Waiter>,
+}
+
+impl Ranked for Leaving {
+    const RANK: Rank = Rank::Alone;
 }
 
 impl Machine {

@@ -20,7 +20,7 @@ use super::types::g::{G, GList};
 use super::types::m::M;
 use super::types::p::P;
 use crate::base::atomic::{AtomicU32, CachePadded, MAX_PROCS, Ordering};
-use crate::base::lock::{Guard, Lock};
+use crate::base::lock::{Guard, Lock, Rank, Ranked};
 
 pub(crate) struct Sched<X> {
     pub(crate) platform: X,
@@ -74,6 +74,10 @@ pub(crate) struct Lists {
     idle_ps: Cell<Option<&'static P>>,
     idle_ms: Cell<Option<&'static M>>,
     idle_m_count: Cell<u32>,
+}
+
+impl Ranked for Lists {
+    const RANK: Rank = Rank::Sched;
 }
 
 // SAFETY: only reached through the lock.

@@ -6,7 +6,7 @@
 use super::size::{CLASSES, SizeClass};
 use super::slot::Slot;
 use crate::base::deque::PtrDeque;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::prefetch;
 
 /// A P keeps at most this many slots of a size; beyond that, half of them go to the shared list.
@@ -25,6 +25,10 @@ struct Shared {
     trimmed: PtrDeque<Slot>,
     /// How many of the fresh ones, counted from the front, were not needed since the last trimming.
     unused: usize,
+}
+
+impl Ranked for Shared {
+    const RANK: Rank = Rank::Alone;
 }
 
 impl Shared {

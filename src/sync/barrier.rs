@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::waitq::{GRANTED, Node, Queue};
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::types::wait_reason::WaitReason;
 
 /// Lets a number of goroutines or threads wait for each other, with std's API. It can be used any number of
@@ -28,6 +28,10 @@ struct Meeting {
     /// The number of waiters in the queue.
     here: usize,
     queue: Queue,
+}
+
+impl Ranked for Meeting {
+    const RANK: Rank = Rank::Alone;
 }
 
 /// Distinguishes the caller that arrived last, the leader, from the others.

@@ -18,7 +18,7 @@ use crossbeam_utils::CachePadded;
 
 use super::once_lock::OnceLock;
 use super::slot::Slot;
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 
 /// The number of values that a shard's stack keeps at most, besides the one in its slot.
 const KEEP: usize = 32;
@@ -41,6 +41,11 @@ const KEEP: usize = 32;
 pub struct Pool<T, F = fn() -> T> {
     new: F,
     shards: OnceLock<Box<[CachePadded<Shard<T>>]>>,
+}
+
+/// The items of a shard.
+impl<T> Ranked for Vec<T> {
+    const RANK: Rank = Rank::Alone;
 }
 
 struct Shard<T> {

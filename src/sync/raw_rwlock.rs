@@ -64,7 +64,7 @@ use super::reads;
 use super::spin::Spin;
 use super::waitq::{GRANTED, Node, Queue, RETRY};
 use crate::base::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::types::wait_reason::WaitReason;
 
 pub(super) const WRITER: u64 = 1;
@@ -111,6 +111,10 @@ pub(super) struct Queues {
     /// write.
     pub(super) upgraders: Queue,
     pub(super) writers: Queue,
+}
+
+impl Ranked for Queues {
+    const RANK: Rank = Rank::Alone;
 }
 
 impl Queues {

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use super::waitq::{ClaimedList, GRANTED, Node, Queue};
 use crate::base::atomic::{AtomicUsize, Ordering};
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::types::wait_reason::WaitReason;
 
 const QUEUED: usize = 1;
@@ -37,6 +37,10 @@ pub(super) struct Waiting {
     /// The maximum: the given one, or the largest `total` so far if that is more. A request for more is an
     /// error.
     pub(super) maximum: usize,
+}
+
+impl Ranked for Waiting {
+    const RANK: Rank = Rank::Alone;
 }
 
 /// How a request ended.

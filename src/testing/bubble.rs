@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::hooks::BubbleHooks;
 use crate::sched::idle::due_timers;
 use crate::sched::machine::SCHED;
@@ -85,6 +85,10 @@ struct State {
     /// The Waiter to ready at the end.
     observer: Option<Waiter>,
     end: Option<BubbleEnd>,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Fired;
 }
 
 // SAFETY: the list is reached through the lock only.

@@ -2,6 +2,7 @@
 //! is held, when the global allocator must not be used.
 
 use super::node::{NEVER, Timer};
+use crate::base::lock::{Rank, Ranked};
 use crate::base::{prefetch, throw};
 use crate::sys::mem;
 
@@ -53,6 +54,10 @@ pub(crate) struct Heap {
     entries: *mut Entry,
     len: usize,
     capacity: usize,
+}
+
+impl Ranked for Heap {
+    const RANK: Rank = Rank::TimerHeap;
 }
 
 // SAFETY: the heap owns its memory; the timers in it are touched only under its lock.

@@ -128,10 +128,11 @@ impl Timers {
     pub(crate) fn move_all(&'static self, to: &'static Timers) -> u64 {
         let (mut source, mut target) = if std::ptr::from_ref(self) < std::ptr::from_ref(to) {
             let source = self.heap.lock_inside();
-            (source, to.heap.lock_inside())
+            let target = to.heap.lock_inside_beside(&source);
+            (source, target)
         } else {
             let target = to.heap.lock_inside();
-            (self.heap.lock_inside(), target)
+            (self.heap.lock_inside_beside(&target), target)
         };
         while source.len() != 0 {
             let when = source.first();

@@ -48,3 +48,16 @@ impl RawLock {
 
     pub(crate) fn unlock(&self) {}
 }
+
+/// Ranks are checked in gort's debug builds.
+pub(crate) enum Rank {
+    Alone,
+    Arming,
+    TimerHeap,
+    Fired,
+    Sched,
+}
+
+pub(crate) trait Ranked {
+    const RANK: Rank;
+}

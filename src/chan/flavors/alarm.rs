@@ -9,7 +9,7 @@
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::park::channel_op::Inside;
@@ -37,6 +37,10 @@ struct State {
     /// The period of a ticker; `None` for a timer.
     period: Option<Duration>,
     receivers: Side,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Alone;
 }
 
 impl State {

@@ -21,6 +21,7 @@ use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
 use super::wait::{UNCLAIMED, Wait};
+use crate::base::lock::{Rank, Ranked};
 use crate::sched::types::waiter::Waiter;
 
 /// One waiting operation. The fields before `data` have the same layout for every `T`, so that reports can
@@ -106,6 +107,10 @@ pub(crate) struct Queue<T> {
 
 // SAFETY: the nodes are reached only under the lock that the queue is behind (N1, N2).
 unsafe impl<T> Send for Queue<T> {}
+
+impl<T> Ranked for Queue<T> {
+    const RANK: Rank = Rank::Alone;
+}
 
 impl<T> Queue<T> {
     pub(crate) const fn new() -> Queue<T> {

@@ -29,7 +29,7 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr;
 use std::time::Instant;
 
-use crate::base::lock::{Guard, Lock};
+use crate::base::lock::{Guard, Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::flavors::array::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
 use crate::chan::flavors::relax::Relax;
@@ -41,6 +41,10 @@ pub(super) struct State {
     pub(super) senders: Side,
     /// Places promised to selects (A3).
     pub(super) reserved: usize,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Alone;
 }
 
 /// The result of an operation under the lock.

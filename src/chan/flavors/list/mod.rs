@@ -28,7 +28,7 @@ use std::ptr::{self, NonNull};
 use std::time::Instant;
 
 use crate::base::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use crate::base::lock::{Guard, Lock};
+use crate::base::lock::{Guard, Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::flavors::list::block::{BLOCK, Block};
 use crate::chan::flavors::pad::Pad;
@@ -66,11 +66,19 @@ pub(super) struct Tail<T> {
     pub(super) reserved: usize,
 }
 
+impl<T> Ranked for Tail<T> {
+    const RANK: Rank = Rank::Alone;
+}
+
 struct Head<T> {
     place: Place<T>,
     /// The tail's position when the head last loaded it. Messages before it can be taken without another
     /// load.
     seen: usize,
+}
+
+impl<T> Ranked for Head<T> {
+    const RANK: Rank = Rank::Alone;
 }
 
 /// One end of the channel. The padding keeps it in another cache line than the other end.
@@ -82,7 +90,7 @@ pub(super) struct End<S> {
     _pad: Pad,
 }
 
-impl<S> End<S> {
+impl<S: Ranked> End<S> {
     fn new(state: S) -> End<S> {
         End { lock: Lock::new(state), position: AtomicUsize::new(0), _pad: Pad::new() }
     }

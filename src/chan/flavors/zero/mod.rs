@@ -19,7 +19,7 @@ use std::ptr::{self, NonNull};
 use std::time::Instant;
 
 use crate::base::atomic::{AtomicBool, Ordering};
-use crate::base::lock::Lock;
+use crate::base::lock::{Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::select::engine::Patience;
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
@@ -39,6 +39,10 @@ pub(super) enum Way {
 pub(super) struct State {
     senders: Side,
     receivers: Side,
+}
+
+impl Ranked for State {
+    const RANK: Rank = Rank::Alone;
 }
 
 impl State {
