@@ -137,7 +137,7 @@
 //!   pointer.
 //! - Every `unsafe` block has a comment that says why it is sound (`clippy::undocumented_unsafe_blocks`
 //!   is denied), and `src/sched/types/g.rs` numbers the ownership rules of a goroutine.
-//! - `tests/tls.rs`, `tests/libc.rs`, `tests/like_a_thread.rs`, `tests/dlopen.rs` and `tests/panics.rs`
+//! - `tests/thread/` (`tls`, `libc`, `like_a_thread`, `dlopen`) and `tests/goroutine/panics.rs`
 //!   hold borrows, errno, locales, keys, panics and destructors across moves. `conformance/` runs the
 //!   test suites of crossbeam-channel and of std's sockets, unmodified, inside goroutines.
 //! - `loom/` contains models of the lock-free parts. They compile the very same source files.

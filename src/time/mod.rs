@@ -4,8 +4,7 @@
 //! monotonic clock. `Duration::MAX`, and any other duration that is too long for the clock, means forever.
 //!
 //! No timer fires early. On an idle machine timers fire about 50 µs late, as the kernel's own sleeps do.
-//! When many timers are due they are served together: up to 0.25 ms late with dozens in each millisecond, up
-//! to 0.75 ms late with hundreds.
+//! When many timers are due they are served together, up to 0.25 ms late.
 
 mod sleep;
 mod ticker;
