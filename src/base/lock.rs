@@ -106,7 +106,7 @@ impl<T: Ranked> Lock<T> {
     pub(crate) fn lock_with<S>(&self, inside: S) -> Guard<'_, T, S> {
         let held = Held::enter(T::RANK);
         self.raw.lock();
-        Guard { lock: self, held: held, _inside: inside, _not_send: PhantomData }
+        Guard { lock: self, held, _inside: inside, _not_send: PhantomData }
     }
 
     /// Takes a lock of the same rank as one that the caller holds. The caller keeps an order of its own among those.
