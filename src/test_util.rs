@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take before the test fails. Long, because the machine may be busy with other work.
+/// How long a condition may take before the test fails. Long, because the machine may be busy with other
+/// work.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Yields the thread until `condition` holds.

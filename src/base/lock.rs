@@ -109,14 +109,16 @@ impl<T: Ranked> Lock<T> {
         Guard { lock: self, held, _inside: inside, _not_send: PhantomData }
     }
 
-    /// Takes a lock of the same rank as one that the caller holds. The caller keeps an order of its own among those.
+    /// Takes a lock of the same rank as one that the caller holds. The caller keeps an order of its own among
+    /// those.
     pub(crate) fn lock_inside_beside<U>(&self, _other: &Guard<'_, U>) -> Guard<'_, T> {
         self.raw.lock();
         Guard { lock: self, held: Held::unchecked(), _inside: (), _not_send: PhantomData }
     }
 }
 
-/// The place of a lock in the order in which a thread takes locks: upwards only. ARCHITECTURE.md has the table.
+/// The place of a lock in the order in which a thread takes locks: upwards only. ARCHITECTURE.md has the
+/// table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
     /// A thread that takes it holds no other, and takes no other while it holds it.

@@ -38,7 +38,8 @@ pub(super) struct Packet<T> {
 // SAFETY: the goroutine writes the result before `finish`, the joiner takes it after it saw `finish`.
 unsafe impl<T: Send> Sync for Packet<T> {}
 
-/// Room for the result. Not an `Option`: moving an empty one copies whatever bytes lie in the room for the value.
+/// Room for the result. Not an `Option`: moving an empty one copies whatever bytes lie in the room for the
+/// value.
 struct ResultPlace<T> {
     full: Cell<bool>,
     value: UnsafeCell<MaybeUninit<Outcome<T>>>,
@@ -49,8 +50,9 @@ impl<T> ResultPlace<T> {
         ResultPlace { full: Cell::new(false), value: UnsafeCell::new(MaybeUninit::uninit()) }
     }
 
-    /// Zeroes the room, before others know the packet. Otherwise the search for leaked goroutines could mistake old
-    /// bytes there for handles that the goroutine's closure owns. Room of more than 64 bytes is not zeroed.
+    /// Zeroes the room, before others know the packet. Otherwise the search for leaked goroutines could
+    /// mistake old bytes there for handles that the goroutine's closure owns. Room of more than 64 bytes is
+    /// not zeroed.
     #[inline(always)]
     fn clear(&self) {
         if size_of::<Outcome<T>>() <= 64 {
@@ -59,8 +61,8 @@ impl<T> ResultPlace<T> {
         }
     }
 
-    /// Writes what `f` returns, or the payload of its panic, directly to its place: the stack may not have room for
-    /// copies of a large result.
+    /// Writes what `f` returns, or the payload of its panic, directly to its place: the stack may not have
+    /// room for copies of a large result.
     ///
     /// # Safety
     /// The caller is the goroutine, and the place is empty.
@@ -81,8 +83,8 @@ impl<T> ResultPlace<T> {
         self.full.replace(false).then(|| unsafe { (*self.value.get()).assume_init_read() })
     }
 
-    /// Drops a result that nobody took. As with threads, a panic in that drop aborts the process: nobody could
-    /// catch it.
+    /// Drops a result that nobody took. As with threads, a panic in that drop aborts the process: nobody
+    /// could catch it.
     ///
     /// # Safety
     /// As [`take`](ResultPlace::take).

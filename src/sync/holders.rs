@@ -26,7 +26,8 @@ impl Holders {
     /// # Safety
     /// The goroutine stays parked until this returns.
     pub(crate) unsafe fn of_wait(reason: WaitReason, object: usize) -> Holders {
-        // SAFETY: the object of a wait for a lock is a `WaitPlace`. The parked goroutine borrows the lock in it.
+        // SAFETY: the object of a wait for a lock is a `WaitPlace`. The parked goroutine borrows the lock in
+        // it.
         unsafe {
             match reason {
                 WaitReason::Mutex => {
@@ -93,7 +94,8 @@ impl Blockers {
         if holders == Holders::Nobody {
             return None;
         }
-        // SAFETY: the object of a wait for a lock is a `WaitPlace`. Its node is on the parked goroutine's stack.
+        // SAFETY: the object of a wait for a lock is a `WaitPlace`. Its node is on the parked goroutine's
+        // stack.
         let (place, node) = unsafe {
             let place = WaitPlace::at(object);
             (place, &*(place.node as *const Node))

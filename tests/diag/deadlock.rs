@@ -556,7 +556,7 @@ fn settings_come_before_the_start_or_are_refused() {
 fn sigquit_prints_all_goroutines_and_exits_with_2() {
     if is_child("quit") {
         let (_sender, receiver) = bounded::<()>(0);
-        named("waits for ever", move || receiver.recv());
+        named("waits forever", move || receiver.recv());
         named("computes", || {
             loop {
                 std::hint::spin_loop();
@@ -602,7 +602,7 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.starts_with("SIGQUIT: quit\n\ngoroutine "), "{text}");
     for part in [
-        "[chan receive] {name: waits for ever}:",
+        "[chan receive] {name: waits forever}:",
         "{name: computes}:\n",
         "sigquit_prints_all_goroutines_and_exits_with_2::{{closure}}",
         "[sleep]:",

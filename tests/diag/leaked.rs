@@ -1,4 +1,4 @@
-//! `runtime::leaked` lists the goroutines that will wait for ever, and no others.
+//! `runtime::leaked` lists the goroutines that will wait forever, and no others.
 //!
 //! Goroutines that have ended make the leaks that must be found, so that no stack has copies of the handles
 //! that they forgot.

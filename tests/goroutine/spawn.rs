@@ -103,7 +103,7 @@ fn remaining_goroutines_do_not_hold_the_process() {
                 let _ = forever.join();
             };
             let up = started.clone();
-            // The next goroutine blocks its thread for ever: let there be Ps for the others.
+            // The next goroutine blocks its thread forever: let there be Ps for the others.
             gort::runtime::set_max_procs(8);
             go! {
                 up.fetch_add(1, Ordering::Relaxed);

@@ -122,7 +122,7 @@ fn plain_answers_wait_for_their_client() {
             assert_eq!(client.answer().unwrap().body, vec![b'x'; LENGTH]);
         }
     }
-    // The end of the server neither cuts off an answer under way nor waits for ever. The server has not read
+    // The end of the server neither cuts off an answer under way nor waits forever. The server has not read
     // the last request, so the kernel resets the connection, and the client does not get all the answers.
     let asked = ask_and_take_no_answer(&mut client, &answers);
     running.cancel.cancel();

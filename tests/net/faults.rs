@@ -88,7 +88,7 @@ fn accept_backs_off_without_descriptors_and_recovers() {
 }
 
 /// Descriptors and PollDescs are reused at once, while events of their former users are still on their way.
-/// No reader gets data, an end or an error of another stream, and none waits for ever.
+/// No reader gets data, an end or an error of another stream, and none waits forever.
 #[test]
 fn reused_descriptors_see_no_stale_events() {
     let _watchdog = Watchdog::start();

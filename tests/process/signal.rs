@@ -191,7 +191,7 @@ fn many_come_and_go_at_once() {
     });
 }
 
-/// Signals that come more often than a call's timeout lasts do not prolong the call for ever.
+/// Signals that come more often than a call's timeout lasts do not prolong the call forever.
 #[test]
 fn a_call_with_a_timeout_ends_whatever_comes() {
     if !common::alone("a_call_with_a_timeout_ends_whatever_comes") {

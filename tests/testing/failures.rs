@@ -33,7 +33,7 @@ fn a_deadlock_is_found_and_lists_the_waiters() {
     assert!(text.contains("deadlock") && text.contains("GORT_SEED=1"), "{text}");
     assert!(text.contains("'the child': sync.Mutex.Lock") && text.contains("chan receive"), "{text}");
     assert!(text.contains("failures.rs"), "where it was spawned: {text}");
-    // A goroutine that sleeps for ever.
+    // A goroutine that sleeps forever.
     assert!(panic_of(|| sleep(Duration::MAX)).contains("sleep"));
 }
 

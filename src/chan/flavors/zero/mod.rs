@@ -116,7 +116,8 @@ impl<T> Zero<T> {
     /// Claims the first operation in this direction that still waits.
     #[inline(always)]
     pub(super) fn claim(&self, state: &mut State, way: Way) -> Option<NonNull<Node>> {
-        // `close` tells many receivers in portions and releases the lock in between: those that are left are not to be met.
+        // `close` tells many receivers in portions and releases the lock in between: those that are left are
+        // not to be met.
         if self.glance.is_closed() {
             return None;
         }
