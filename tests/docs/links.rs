@@ -1,4 +1,5 @@
-//! Every relative link in the Markdown files leads to a file that exists, and to a heading that it has.
+//! Every relative link in the Markdown files leads to a file that exists, and to a heading that it has. Every
+//! hop of the walks in ARCHITECTURE.md names a function that its file has.
 
 use std::collections::HashSet;
 use std::fs;
@@ -103,4 +104,52 @@ fn missing_files_and_headings_are_found() {
     assert!(broken(&readme, "CHANGELOG.md#no-such-heading").is_some());
     assert!(broken(&readme, "CHANGELOG.md#unreleased").is_none());
     assert!(broken(&readme, "https://example.org/nowhere").is_none());
+}
+
+/// The pairs of a Rust file and the function named after it: "`sched/run/spawn.rs` `launch`".
+fn hops(text: &str) -> Vec<(&str, &str)> {
+    let parts: Vec<&str> = text.split('`').collect();
+    // Code spans have odd numbers; between the two of a hop there is only white space.
+    (1..parts.len().saturating_sub(2))
+        .step_by(2)
+        .filter(|&at| parts[at].ends_with(".rs") && parts[at + 1].trim().is_empty())
+        .map(|at| (parts[at], parts[at + 2]))
+        .collect()
+}
+
+/// All Rust files below `directory`.
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether one of the files called `file` (a path, or the end of one) has the function.
+fn has_function(sources: &[PathBuf], file: &str, function: &str) -> bool {
+    let name = function.rsplit("::").next().unwrap();
+    sources.iter().filter(|path| path.ends_with(file)).any(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
+    })
+}
+
+#[test]
+fn walks_name_functions_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let (_, walks) = text.split_once("\n# Walks\n").expect("ARCHITECTURE.md has a part called Walks");
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    let hops = hops(walks);
+    assert!(hops.len() > 50, "only {} hops were found: does this test still see them?", hops.len());
+    let wrong: Vec<_> =
+        hops.into_iter().filter(|(file, function)| !has_function(&files, file, function)).collect();
+    assert!(wrong.is_empty(), "ARCHITECTURE.md names functions that do not exist: {wrong:#?}");
+    assert!(!has_function(&files, "sched/run/spawn.rs", "no_such_function"));
+    assert!(!has_function(&files, "sched/run/no_such_file.rs", "launch"));
 }
