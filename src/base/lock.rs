@@ -140,8 +140,9 @@ pub(crate) trait Ranked {
 
 /// In debug builds, checks the ranks of the locks that a thread holds. It lives as long as the lock is held.
 struct Held {
+    /// What was the highest before; `None` if this one does not count.
     #[cfg(debug_assertions)]
-    before: u8,
+    before: Option<u8>,
 }
 
 #[cfg(debug_assertions)]
@@ -182,7 +183,7 @@ impl Held {
                 super::throw("lock", format_args!("{rank:?} is taken under a lock of rank {}", before - 1));
             }
             highest::set(if rank == Rank::Alone { u8::MAX } else { rank as u8 + 1 });
-            Held { before }
+            Held { before: Some(before) }
         }
         #[cfg(not(debug_assertions))]
         {
@@ -191,17 +192,20 @@ impl Held {
         }
     }
 
+    /// For a lock beside another of the same rank. The two may be released in any order.
     fn unchecked() -> Held {
         Held {
             #[cfg(debug_assertions)]
-            before: highest::get(),
+            before: None,
         }
     }
 
     #[inline(always)]
     fn leave(&self) {
         #[cfg(debug_assertions)]
-        highest::set(self.before);
+        if let Some(before) = self.before {
+            highest::set(before);
+        }
     }
 }
 
