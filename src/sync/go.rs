@@ -17,6 +17,7 @@ impl WaitGroup {
     /// group.wait();
     /// assert_eq!(*sum.lock(), 10);
     /// ```
+    #[track_caller]
     pub fn go<F, T>(&self, f: F)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -42,6 +43,7 @@ impl<E: Send + 'static> Group<E> {
     /// }
     /// assert_eq!(group.wait(), Err("three"));
     /// ```
+    #[track_caller]
     pub fn go<F>(&self, f: F)
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
@@ -50,6 +52,7 @@ impl<E: Send + 'static> Group<E> {
     }
 
     /// Like [`go`](Group::go), but returns `f` instead of waiting if the group is at its limit.
+    #[track_caller]
     pub fn try_go<F>(&self, f: F) -> Result<(), F>
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,

@@ -64,6 +64,34 @@ fn a_waiting_goroutine_has_reason_name_site_and_stack() {
 }
 
 #[test]
+fn members_of_a_group_say_where_the_program_started_them() {
+    let gate = Arc::new(gort::sync::RwLock::new(()));
+    let closed = gate.write();
+    let (all, group) = (gort::sync::WaitGroup::new(), gort::sync::Group::<()>::new());
+    let pass = || {
+        let gate = Arc::clone(&gate);
+        move || drop(gate.read())
+    };
+    let ok = |pass: Box<dyn FnOnce() + Send>| move || Ok(pass());
+    let first = line!() + 1;
+    all.go(pass());
+    group.go(ok(Box::new(pass())));
+    assert!(group.try_go(ok(Box::new(pass()))).is_ok());
+    let lines = || {
+        let dump = dump();
+        let sites = dump.goroutines().iter().filter_map(GoroutineTrace::spawned_at);
+        let mut lines: Vec<_> = sites.filter(|site| site.file() == file!()).map(|site| site.line()).collect();
+        lines.retain(|line| (first..first + 3).contains(line));
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(lines(), [first, first + 1, first + 2]);
+    drop(closed);
+    all.wait();
+    group.wait().unwrap();
+}
+
+#[test]
 fn the_caller_comes_first_and_is_running() {
     let seen = gort::run(dump);
     let first = &seen.goroutines()[0];
