@@ -228,6 +228,12 @@ impl<X: Platform> Locked<'_, X> {
         self.change_global(|queue, clock| queue.pop_share(count, clock, each))
     }
 
+    /// Takes a goroutine that is bound to an M, if one is among the first `count` of the global queue. See
+    /// [`GlobalQueue::pop_wanted`].
+    pub(crate) fn pop_global_bound(&mut self, count: usize) -> Option<&'static G> {
+        self.change_global(|queue, clock| queue.pop_wanted(count, clock, |g| g.locked_m.get().is_some()))
+    }
+
     pub(crate) fn global_len(&self) -> usize {
         self.lists.global.len()
     }

@@ -104,6 +104,58 @@ fn the_limit_of_threads_is_named_and_stops_nothing() {
     assert_eq!(all.into_iter().map(|one| one.join().unwrap()).sum::<usize>(), 1225);
 }
 
+#[test]
+fn bound_goroutines_run_when_they_hold_all_threads() {
+    if !alone("bound_goroutines_run_when_they_hold_all_threads") {
+        return;
+    }
+    const N: usize = 4;
+    let _watchdog = Watchdog::start();
+    Config::new().max_procs(2).max_threads(N).start().unwrap();
+    // A ring of bound goroutines: each waits for a number, sleeps for some of them, and passes it on.
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..N).map(|_| bounded::<usize>(1)).unzip();
+    let (done, end) = bounded(1);
+    let bound = Arc::new(AtomicUsize::new(0));
+    let all: Vec<_> = receivers
+        .into_iter()
+        .enumerate()
+        .map(|(n, receiver)| {
+            let (next, done, bound) = (senders[(n + 1) % N].clone(), done.clone(), bound.clone());
+            gort::spawn(move || {
+                gort::runtime::lock_os_thread();
+                // SAFETY: no preconditions.
+                let thread = unsafe { libc::gettid() };
+                bound.fetch_add(1, Ordering::SeqCst);
+                for left in receiver {
+                    // SAFETY: as above.
+                    assert_eq!(unsafe { libc::gettid() }, thread);
+                    match left {
+                        0 => done.send(()).unwrap(),
+                        left => {
+                            if left % 50 == 0 {
+                                gort::sleep(Duration::from_millis(1));
+                            }
+                            next.send(left - 1).unwrap();
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    until("all are bound", || bound.load(Ordering::SeqCst) == N);
+    // These have to wait until a thread is free, and the bound ones must not wait behind them.
+    let others: Vec<_> = (0..100).map(|n| gort::spawn(move || n)).collect();
+    // Two numbers go round at once.
+    senders[0].send(200).unwrap();
+    senders[N / 2].send(200).unwrap();
+    (0..2).for_each(|_| end.recv().unwrap());
+    senders.iter().for_each(|sender| {
+        sender.close();
+    });
+    all.into_iter().for_each(|one| one.join().unwrap());
+    assert_eq!(others.into_iter().map(|one| one.join().unwrap()).sum::<usize>(), 4950);
+}
+
 static URGENT: AtomicUsize = AtomicUsize::new(0);
 static NOT_THE_USERS: AtomicUsize = AtomicUsize::new(0);
 

@@ -1,9 +1,10 @@
-//! Running due timers. Four callers do:
+//! Running due timers. Five callers do:
 //!
 //! - the owner of a P, between two goroutines (`run/find_runnable.rs`);
 //! - a thief that found nothing to steal (the same file);
 //! - the M that waited for the earliest timer (`poll_wait.rs`), as a thief;
-//! - sysmon, when no P gets to its timers and no M polls.
+//! - sysmon, when no P gets to its timers and no M polls;
+//! - the housekeeper, when no M polls and none can be started (`poll_wait.rs`).
 //!
 //! A P that is retired moves its timers to P 0.
 
@@ -33,6 +34,13 @@ pub(crate) fn run_on(own: &'static P, of: &'static P) {
     let ready = GList::new();
     run_due(&of.timers, nanotime(), &ready);
     SCHED.inject_on(own, &ready);
+}
+
+/// Fires the timers that are due on any P, for a thread without a P.
+pub(crate) fn run_all_without_p() {
+    let (now, ready) = (nanotime(), GList::new());
+    SCHED.all_ps().for_each(|p| run_due(&p.timers, now, &ready));
+    SCHED.inject_global(&ready);
 }
 
 /// Moves all timers of a retired P to P 0, which is never retired.

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::due_timers::earliest;
+use super::due_timers::{earliest, run_all_without_p};
 use super::wake_sysmon;
 use crate::netpoll;
 use crate::sched::machine::SCHED;
@@ -153,10 +153,13 @@ pub(crate) fn ensure() {
     }
 }
 
-/// For the housekeeper when no thread can be started. A polling M cannot be handed a P, so this polls now,
-/// and interrupts the poller if work is queued.
+/// For the housekeeper when no thread can be started. If no M polls, this does what the poller would. A
+/// polling M cannot be handed a P, so it is interrupted if work is queued.
 pub(crate) fn run_without_new_thread() {
     poll_without_p();
+    if !is_busy() {
+        run_all_without_p();
+    }
     if SCHED.idle.work_waits(|| SCHED.work_anywhere()) && is_busy() {
         netpoll::interrupt();
     }

@@ -85,6 +85,32 @@ impl<X: Platform> Sched<X> {
         }
     }
 
+    /// For the housekeeper when no M can be started: gives idle Ps to goroutines in the global queue that are
+    /// bound to an M, because those Ms wait for nothing but a P. Usually an M takes a bound goroutine out of
+    /// the queue and hands its own P on (`locked_m.rs`); when every M is bound, there is no such M.
+    pub(crate) fn hand_idle_ps_to_bound(&self) {
+        // In portions: the queue may be long, and all Ms need its lock.
+        const PORTION: usize = 64;
+        let mut left = self.global_len() as usize;
+        while left > 0 {
+            let mut locked = self.lock();
+            if !locked.has_idle_p() {
+                return;
+            }
+            let Some(g) = locked.pop_global_bound(PORTION) else {
+                left = left.saturating_sub(PORTION);
+                continue;
+            };
+            left -= 1;
+            let p = locked.take_idle_p();
+            drop(locked);
+            match p {
+                Some(p) => self.hand_p_to_own_m(p, g),
+                None => unreachable!("there was an idle P under this lock"),
+            }
+        }
+    }
+
     /// Finds an M for a P whose owner cannot use it: a locked goroutine stopped, or a call blocks.
     ///
     /// If there is no M to spare, the P goes to a goroutine that a signal stopped, because its own M waits

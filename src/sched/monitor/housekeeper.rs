@@ -119,13 +119,14 @@ impl Starter {
         }
     }
 
-    /// Starts an M with a token. If that fails, gives the token up: the existing Ms carry on, and the
-    /// housekeeper looks at the queues later (S2).
+    /// Starts an M with a token. If that fails, gives the token up: the existing Ms carry on, bound ones get
+    /// idle Ps if their goroutines are runnable, and the housekeeper looks at the queues later (S2).
     fn start_spinning_m(&mut self) {
         self.retry = None;
         if start_m(Role::Spinner).is_err() {
             SCHED.idle.release_token();
             poll_wait::run_without_new_thread();
+            SCHED.hand_idle_ps_to_bound();
             self.retry = Some(Instant::now() + RETRY);
         }
     }

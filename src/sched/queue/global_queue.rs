@@ -52,6 +52,26 @@ impl<T> GlobalQueue<T> {
         first.pop_front(clock).or_else(|| second.pop_front(clock))
     }
 
+    /// Looks at up to `count` goroutines of each list and takes the first that is `wanted`. Those that it
+    /// looked at in vain go to the end of their list, so that the next call looks at others.
+    pub(crate) fn pop_wanted(
+        &mut self,
+        count: usize,
+        clock: Clock<'_>,
+        wanted: impl Fn(&'static T) -> bool,
+    ) -> Option<&'static T> {
+        for list in [&mut self.returned, &mut self.queue] {
+            for _ in 0..list.len().min(count) {
+                let g = list.pop_front(clock)?;
+                if wanted(g) {
+                    return Some(g);
+                }
+                list.push_back(g, clock);
+            }
+        }
+        None
+    }
+
     /// Takes up to `count` at once: returns the first and gives the others to `each`.
     pub(crate) fn pop_share(
         &mut self,
