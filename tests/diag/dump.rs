@@ -72,11 +72,17 @@ fn members_of_a_group_say_where_the_program_started_them() {
         let gate = Arc::clone(&gate);
         move || drop(gate.read())
     };
-    let ok = |pass: Box<dyn FnOnce() + Send>| move || Ok(pass());
+    let pass_well = || {
+        let pass = pass();
+        move || {
+            pass();
+            Ok(())
+        }
+    };
     let first = line!() + 1;
     all.go(pass());
-    group.go(ok(Box::new(pass())));
-    assert!(group.try_go(ok(Box::new(pass()))).is_ok());
+    group.go(pass_well());
+    assert!(group.try_go(pass_well()).is_ok());
     let lines = || {
         let dump = dump();
         let sites = dump.goroutines().iter().filter_map(GoroutineTrace::spawned_at);
