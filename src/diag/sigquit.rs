@@ -17,9 +17,11 @@ use crate::sys::{process, stderr};
 static PREVIOUS: Previous = Previous::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Called once, at start-up. Does nothing if the program handles or ignores the signal itself.
+/// Called once, at start-up. Does nothing if the program handles the signal itself. That the signal is ignored
+/// does not count, as in Go: the background jobs of a shell inherit that, and would be those that nobody can
+/// look into.
 pub(crate) fn init() {
-    if signal::is_default(SIGQUIT) {
+    if signal::has_no_handler(SIGQUIT) {
         signal::install(SIGQUIT, on_quit, &PREVIOUS);
     }
 }

@@ -52,7 +52,8 @@
 //!
 //! If a process hangs, send it SIGQUIT with `kill -QUIT`, or press Ctrl-\ in its terminal. It prints
 //! the same dump and exits with status 2. If the program has its own handler for the signal, gort
-//! leaves that handler in place.
+//! leaves that handler in place. A signal that is merely ignored when the runtime starts, as in the
+//! background jobs of a shell, prints the dump, too.
 //! [`Config::dump_on_sigquit(false)`](crate::runtime::Config::dump_on_sigquit) or
 //! `GORT_DEBUG=sigquit=0` turns this off.
 //!

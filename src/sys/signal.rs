@@ -141,9 +141,9 @@ pub(crate) fn wrap_libc_handler(signal: i32, handler: Handler, previous: &Previo
     }
 }
 
-/// Whether the signal has its default action (SIG_DFL).
-pub(crate) fn is_default(signal: i32) -> bool {
-    action_of(signal) == Some(libc::SIG_DFL)
+/// Whether the signal has no handler: it has its default action (SIG_DFL) or is ignored (SIG_IGN).
+pub(crate) fn has_no_handler(signal: i32) -> bool {
+    matches!(action_of(signal), Some(libc::SIG_DFL | libc::SIG_IGN))
 }
 
 fn action_of(signal: i32) -> Option<usize> {

@@ -577,12 +577,17 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
             gort::sleep(Duration::from_secs(1000));
         });
     }
+    // The background jobs of a shell inherit that SIGQUIT is ignored.
+    [libc::SIG_DFL, libc::SIG_IGN].into_iter().for_each(quit);
+}
+
+/// Sends SIGQUIT to a child that inherits `action` for it.
+fn quit(action: libc::sighandler_t) {
     let mut command = child("sigquit_prints_all_goroutines_and_exits_with_2", "quit");
-    // The background jobs of a shell ignore SIGQUIT, and the child would inherit that.
     // SAFETY: only a system call.
     unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+        command.pre_exec(move || {
+            libc::signal(libc::SIGQUIT, action);
             Ok(())
         });
     }
