@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::chan::errors::{RecvError, SendError};
 use crate::chan::receiver::Receiver;
-use crate::chan::select::engine::{self, Nodes, Patience, Slot, in_order};
+use crate::chan::select::engine::{self, Nodes, Slot, WaitLimit, in_order};
 use crate::chan::select::handle::Handle;
 use crate::chan::sender::Sender;
 use crate::chan::waitq::Outcome;
@@ -116,13 +116,13 @@ impl Chosen {
 }
 
 #[inline]
-fn run<const N: usize>(cases: [Case<'_>; N], biased: bool, patience: Patience) -> Option<Chosen> {
+fn run<const N: usize>(cases: [Case<'_>; N], biased: bool, limit: WaitLimit) -> Option<Chosen> {
     let mut order = const { in_order::<N>() };
     let mut nodes = [const { MaybeUninit::uninit() }; N];
     // SAFETY: the slots are those of the cases, and each fits its message. The cases stay borrowed during the
     // call.
     let (place, outcome) = unsafe {
-        engine::select(&cases, &mut order, ptr::null_mut(), Nodes::Given(&mut nodes), patience, biased)?
+        engine::select(&cases, &mut order, ptr::null_mut(), Nodes::Given(&mut nodes), limit, biased)?
     };
     let op = &cases[place];
     let address = match op.slot {
@@ -135,13 +135,13 @@ fn run<const N: usize>(cases: [Case<'_>; N], biased: bool, patience: Patience) -
 /// Waits for one of the cases.
 #[inline]
 pub fn select<const N: usize>(cases: [Case<'_>; N], biased: bool) -> Chosen {
-    run(cases, biased, Patience::Forever).expect("gort: an endless select ended")
+    run(cases, biased, WaitLimit::Forever).expect("gort: an endless select ended")
 }
 
 /// Selects one of the cases if one is ready now.
 #[inline]
 pub fn try_select<const N: usize>(cases: [Case<'_>; N], biased: bool) -> Option<Chosen> {
-    run(cases, biased, Patience::None)
+    run(cases, biased, WaitLimit::None)
 }
 
 /// Selects one of the cases if one becomes ready within `timeout`.
@@ -151,5 +151,5 @@ pub fn select_timeout<const N: usize>(
     biased: bool,
     timeout: Duration,
 ) -> Option<Chosen> {
-    run(cases, biased, Patience::after(timeout))
+    run(cases, biased, WaitLimit::after(timeout))
 }

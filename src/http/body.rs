@@ -54,7 +54,7 @@ pub(super) struct Upload {
     /// How many more bytes the server's limit allows.
     left: u64,
     /// How long to wait for the next bytes.
-    patience: Duration,
+    body_timeout: Duration,
     /// The timer of the current wait.
     timeout: Option<Pin<Box<Sleep>>>,
 }
@@ -150,8 +150,8 @@ impl Body {
 }
 
 impl Upload {
-    pub(super) fn new(incoming: Incoming, limit: u64, patience: Duration) -> Upload {
-        Upload { incoming, rest: Bytes::new(), left: limit, patience, timeout: None }
+    pub(super) fn new(incoming: Incoming, limit: u64, body_timeout: Duration) -> Upload {
+        Upload { incoming, rest: Bytes::new(), left: limit, body_timeout, timeout: None }
     }
 
     /// The next bytes, or `None` at the end.
@@ -177,8 +177,8 @@ impl Upload {
                 },
             }
         }
-        let patience = self.patience;
-        ready!(self.timeout.get_or_insert_with(|| Box::pin(sleep(patience))).as_mut().poll(context));
+        let body_timeout = self.body_timeout;
+        ready!(self.timeout.get_or_insert_with(|| Box::pin(sleep(body_timeout))).as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, "the body comes too slowly")))
     }
 

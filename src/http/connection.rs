@@ -27,7 +27,7 @@ use hyper::service::service_fn;
 use super::body::{Body, Upload};
 use super::handler::{Handler, IntoResponse};
 use super::handover::{Quiet, Start, call};
-use super::patience::{Alarm, Ending, Limits};
+use super::timeouts::{ConnectionTimer, Ending, Limits};
 use super::{Request, Response, StatusCode};
 use crate::context::Context;
 use crate::future::sleep_until;
@@ -137,8 +137,8 @@ async fn serve<H: Handler>(
         .serve_connection(transport, service);
     let (mut closing, mut ends_at) = (false, None);
     let began = clock::now();
-    let alarm = pin!(sleep_until(began));
-    let mut alarm = Alarm::new(alarm);
+    let timer = pin!(sleep_until(began));
+    let mut timer = ConnectionTimer::new(timer);
     let mut first = true;
     let sleeps = poll_fn(|context| {
         // A shutdown must not come before the first poll: hyper considers a connection from which it has read
@@ -170,7 +170,7 @@ async fn serve<H: Handler>(
                 return Poll::Ready(true);
             }
             let Some(next) = over.into_iter().chain(quiet).min() else { return Poll::Pending };
-            if alarm.covers(next, now, context) {
+            if timer.covers(next, now, context) {
                 return Poll::Pending;
             }
             now = clock::now();

@@ -42,9 +42,9 @@ mod connection;
 mod handler;
 mod handover;
 mod head;
-mod patience;
 mod plain;
 mod server;
+mod timeouts;
 
 use std::io;
 use std::net::ToSocketAddrs;

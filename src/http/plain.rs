@@ -22,7 +22,7 @@ use hyper::rt::Write;
 
 use super::handler::Handler;
 use super::handover::{Quiet, Start, call};
-use super::patience::{Alarm, Ending, Limits};
+use super::timeouts::{ConnectionTimer, Ending, Limits};
 use super::{Response, answer, head};
 use crate::context::Context;
 use crate::future::sleep_until;
@@ -69,10 +69,10 @@ impl Plain {
     ) -> Option<Start> {
         let mut ending = Ending::new(ctx);
         let sleep = pin!(sleep_until(self.since));
-        let mut alarm = Alarm::new(sleep);
+        let mut timer = ConnectionTimer::new(sleep);
         let (unread, answer) = loop {
             let bytes =
-                poll_fn(|context| self.poll_receive(context, limits, &mut ending, &mut alarm)).await?;
+                poll_fn(|context| self.poll_receive(context, limits, &mut ending, &mut timer)).await?;
             match self.answer(bytes, handler, limits) {
                 Ok(out) => self.send(&out, limits, &mut ending).await?,
                 Err(not_plain) => break *not_plain,
@@ -103,7 +103,7 @@ impl Plain {
         context: &mut TaskContext<'_>,
         limits: &Limits,
         ending: &mut Ending<'_>,
-        alarm: &mut Alarm<'_>,
+        timer: &mut ConnectionTimer<'_>,
     ) -> Poll<Option<Bytes>> {
         if ending.poll(context) {
             return Poll::Ready(None);
@@ -123,7 +123,7 @@ impl Plain {
         // Right after an answer, `since` is the current time.
         let now = if self.in_a_row == 0 { clock::now() } else { self.since };
         self.in_a_row = 0;
-        alarm.poll(self.since.checked_add(limits.head_timeout), now, context).map(|()| None)
+        timer.poll(self.since.checked_add(limits.head_timeout), now, context).map(|()| None)
     }
 
     /// Reads what the socket has; empty at the end of the stream.
@@ -153,7 +153,7 @@ impl Plain {
     async fn send_rest(&mut self, mut out: &[u8], limits: &Limits, ending: &mut Ending<'_>) -> Option<()> {
         let (mut taken_at, mut ends_at) = (clock::now(), None);
         let sleep = pin!(sleep_until(taken_at));
-        let mut alarm = Alarm::new(sleep);
+        let mut timer = ConnectionTimer::new(sleep);
         poll_fn(|context| {
             let now = clock::now();
             if ends_at.is_none() && ending.poll(context) {
@@ -162,7 +162,7 @@ impl Plain {
             while !out.is_empty() {
                 let Poll::Ready(sent) = self.poll_send(out, context) else {
                     let over = taken_at.checked_add(limits.write_timeout).into_iter().chain(ends_at).min();
-                    return alarm.poll(over, now, context).map(|()| None);
+                    return timer.poll(over, now, context).map(|()| None);
                 };
                 let Ok(length) = sent else { return Poll::Ready(None) };
                 (out, taken_at) = (&out[length..], now);

@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-pub(crate) use super::gate::Patience;
+pub(crate) use super::gate::WaitMode;
 use super::gate::{Gate, Shared};
 use crate::netpoll::{Direction, Registration};
 use crate::sched::boot;
@@ -182,7 +182,7 @@ impl<T: AsFd> Io<T> {
         direction: Direction,
         mut attempt: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.gate.run(direction, Patience::AsSet, || attempt(&self.inner))
+        self.gate.run(direction, WaitMode::AsSet, || attempt(&self.inner))
     }
 
     /// Like [`run`](Io::run), for an attempt that needs a mutable reference to the inner value.
@@ -192,7 +192,7 @@ impl<T: AsFd> Io<T> {
         direction: Direction,
         mut attempt: impl FnMut(&mut T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.gate.run(direction, Patience::AsSet, || attempt(&mut self.inner))
+        self.gate.run(direction, WaitMode::AsSet, || attempt(&mut self.inner))
     }
 
     /// Like [`run`](Io::run), for reading bytes. Unlike [`read_stream`](Io::read_stream), it concludes
@@ -216,14 +216,14 @@ impl<T: AsFd> Io<T> {
         self.gate.read_stream(wanted, || attempt(&self.inner))
     }
 
-    /// Like [`run`](Io::run), with the given [`Patience`].
+    /// Like [`run`](Io::run), with the given [`WaitMode`].
     pub(crate) fn run_with<R>(
         &self,
         direction: Direction,
-        patience: Patience,
+        mode: WaitMode,
         mut attempt: impl FnMut(&T) -> io::Result<R>,
     ) -> io::Result<R> {
-        self.gate.run(direction, patience, || attempt(&self.inner))
+        self.gate.run(direction, mode, || attempt(&self.inner))
     }
 }
 

@@ -39,7 +39,7 @@ impl Wishes {
 
 /// How long a call waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitMode {
     /// As the user's timeout and mode say.
     AsSet,
     /// Until this moment, regardless of the user's timeout and mode; then the error is `TimedOut`.
@@ -155,7 +155,7 @@ impl Gate {
         mut attempt: impl FnMut() -> io::Result<usize>,
     ) -> io::Result<usize> {
         let Some(registration) = &self.registration else {
-            return self.run_blocking(Direction::Read, Patience::AsSet, attempt);
+            return self.run_blocking(Direction::Read, WaitMode::AsSet, attempt);
         };
         let first = registration.observe(Direction::Read);
         let waiting = if first.to_word() == self.drained.load(Ordering::Relaxed)
@@ -167,7 +167,7 @@ impl Gate {
             None
         };
         let mut observed = None;
-        let result = self.run_on(registration, waiting, Direction::Read, Patience::AsSet, || {
+        let result = self.run_registered(registration, waiting, Direction::Read, WaitMode::AsSet, || {
             observed = Some(registration.observe(Direction::Read));
             attempt()
         });
@@ -190,7 +190,7 @@ impl Gate {
         if self.wants_would_block() {
             return Ok(None); // data may have come that no poll has reported yet: try to read
         }
-        let waiting = self.take_turn(Direction::Read, Patience::AsSet)?;
+        let waiting = self.take_turn(Direction::Read, WaitMode::AsSet)?;
         self.wait(registration, &waiting, observed)?;
         Ok(Some(waiting))
     }
@@ -200,24 +200,24 @@ impl Gate {
     pub(super) fn run<R>(
         &self,
         direction: Direction,
-        patience: Patience,
+        mode: WaitMode,
         attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         match &self.registration {
-            Some(registration) => self.run_on(registration, None, direction, patience, attempt),
-            None => self.run_blocking(direction, patience, attempt),
+            Some(registration) => self.run_registered(registration, None, direction, mode, attempt),
+            None => self.run_blocking(direction, mode, attempt),
         }
     }
 
     /// Like [`run`](Gate::run), for a registered descriptor. `waiting` holds the turn, if the caller has it
     /// already.
     #[inline]
-    fn run_on<'a, R>(
+    fn run_registered<'a, R>(
         &'a self,
         registration: &Registration,
         mut waiting: Option<Waiting<'a>>,
         direction: Direction,
-        patience: Patience,
+        mode: WaitMode,
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
         loop {
@@ -231,7 +231,7 @@ impl Gate {
                 result => return result,
             }
             if waiting.is_none() {
-                waiting = Some(self.take_turn(direction, patience)?);
+                waiting = Some(self.take_turn(direction, mode)?);
             }
             if let Some(waiting) = &waiting {
                 self.wait(registration, waiting, observed)?;
@@ -245,10 +245,10 @@ impl Gate {
     pub(super) fn run_blocking<R>(
         &self,
         direction: Direction,
-        patience: Patience,
+        mode: WaitMode,
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> io::Result<R> {
-        let waiting = self.begin(direction, patience);
+        let waiting = self.begin(direction, mode);
         crate::blocking(|| {
             let mut was_ready = false;
             loop {
@@ -303,22 +303,22 @@ impl Gate {
     }
 
     /// A call that begins to wait: its timeout starts now, and it does not have the turn yet.
-    fn begin(&self, direction: Direction, patience: Patience) -> Waiting<'_> {
+    fn begin(&self, direction: Direction, mode: WaitMode) -> Waiting<'_> {
         let timeout = self.timeout(direction);
-        let (deadline, insists) = match patience {
-            Patience::Until(deadline) => (deadline, true),
+        let (deadline, insists) = match mode {
+            WaitMode::Until(deadline) => (deadline, true),
             _ if timeout == NEVER => (NEVER, false),
             _ => (clock::nanos().saturating_add(timeout), false),
         };
-        let nap = if patience == Patience::NoEdges { NAP } else { NEVER };
+        let nap = if mode == WaitMode::NoEdges { NAP } else { NEVER };
         Waiting { direction, deadline, insists, nap, turn: None }
     }
 
     /// Gets the turn after an attempt that would block. Fails with `WouldBlock` if the user does not want to
     /// wait.
     #[inline(never)]
-    fn take_turn(&self, direction: Direction, patience: Patience) -> io::Result<Waiting<'_>> {
-        let mut waiting = self.begin(direction, patience);
+    fn take_turn(&self, direction: Direction, mode: WaitMode) -> io::Result<Waiting<'_>> {
+        let mut waiting = self.begin(direction, mode);
         if !waiting.insists && self.wants_would_block() {
             return Err(would_block());
         }

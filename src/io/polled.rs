@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use super::core::Io;
-use super::gate::{Gate, Patience, closed};
+use super::gate::{Gate, WaitMode, closed};
 use crate::goroutine::waker::Polled;
 use crate::netpoll::{Direction, Registration};
 
@@ -83,7 +83,7 @@ impl Gate {
         mut attempt: impl FnMut() -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         let Some(registration) = &self.registration else {
-            return Poll::Ready(self.run_blocking(direction, Patience::AsSet, attempt));
+            return Poll::Ready(self.run_blocking(direction, WaitMode::AsSet, attempt));
         };
         let place = &mut polls.0[direction as usize];
         loop {

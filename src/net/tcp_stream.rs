@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use super::resolve;
-use crate::io::core::{Found, Io, Patience};
+use crate::io::core::{Found, Io, WaitMode};
 use crate::netpoll::Direction;
 use crate::sched::park::clock;
 use crate::timer::NEVER;
@@ -62,7 +62,7 @@ impl TcpStream {
             Err(error) => return Err(error),
         }
         let stream = TcpStream::fresh(socket.into());
-        stream.io.run_with(Direction::Write, Patience::Until(deadline), |socket| {
+        stream.io.run_with(Direction::Write, WaitMode::Until(deadline), |socket| {
             if let Some(error) = socket.take_error()? {
                 return Err(error);
             }

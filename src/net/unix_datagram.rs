@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use super::accept;
-use crate::io::core::{Found, Io, Patience};
+use crate::io::core::{Found, Io, WaitMode};
 use crate::netpoll::Direction;
 
 /// A datagram socket between processes of one machine: [`std::os::unix::net::UnixDatagram`] for goroutines.
@@ -94,7 +94,7 @@ impl UnixDatagram {
     pub fn send_to_addr(&self, buf: &[u8], address: &SocketAddr) -> io::Result<usize> {
         // The queue of a socket that this one is not connected to may be full. No edge tells when it has room
         // again.
-        self.io.run_with(Direction::Write, Patience::NoEdges, |inner| inner.send_to_addr(buf, address))
+        self.io.run_with(Direction::Write, WaitMode::NoEdges, |inner| inner.send_to_addr(buf, address))
     }
 
     /// Sends a datagram to the address that the socket is connected to.

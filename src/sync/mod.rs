@@ -36,7 +36,6 @@ mod lazy_lock;
 mod mutex;
 mod once;
 mod once_lock;
-mod patience;
 mod pool;
 mod raw_condvar;
 mod raw_mutex;
@@ -50,6 +49,7 @@ mod semaphore;
 mod singleflight;
 mod slot;
 mod spin;
+mod starvation;
 mod wait_group;
 pub(crate) mod waitq;
 

@@ -56,8 +56,8 @@
 use std::time::Instant;
 
 use super::holder::{self, StackPage};
-use super::patience::Patience;
 use super::spin::Spin;
+use super::starvation::StarvationClock;
 use super::waitq::{Claimed, GRANTED, Node, Queue, RETRY, Unlinked};
 use crate::base::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
 use crate::base::lock::Lock;
@@ -185,7 +185,7 @@ impl RawMutex {
 
     #[cold]
     fn acquire_slow(&self, deadline: Option<Instant>, mut woken: bool) -> bool {
-        let mut patience = Patience::new();
+        let mut clock = StarvationClock::new();
         let mut spin = Spin::new();
         // `woken`: we own WOKEN. `again`: we have been in the queue before.
         let mut again = woken;
@@ -212,8 +212,8 @@ impl RawMutex {
                 self.announce_contention();
                 continue;
             }
-            patience.start();
-            let starving = woken && patience.is_exhausted();
+            clock.start();
+            let starving = woken && clock.is_starving();
             let node = Node::new(0);
             if !self.enqueue(&node, woken, starving, again) {
                 woken = false;

@@ -59,9 +59,9 @@
 use std::time::Instant;
 
 use super::holder::Holder;
-use super::patience::{self, Patience};
 use super::reads;
 use super::spin::Spin;
+use super::starvation::{self, StarvationClock};
 use super::waitq::{GRANTED, Node, Queue, RETRY};
 use crate::base::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::base::lock::{Lock, Rank, Ranked};
@@ -98,7 +98,7 @@ pub(super) const TO_UPGRADE: usize = 2;
 pub struct RawRwLock {
     pub(super) state: AtomicU64,
     pub(super) holder: Holder,
-    /// A [`patience::stamp`] of when a queued writer was last served. If no writer was queued before, of when
+    /// A [`starvation::stamp`] of when a queued writer was last served. If no writer was queued before, of when
     /// the first one began to wait.
     pub(super) writer_since: AtomicU32,
     pub(super) queues: Lock<Queues>,
@@ -186,7 +186,7 @@ impl RawRwLock {
         blocked_by & STARVING != 0 && state & WRITER_QUEUED != 0 && {
             // Pairs with the Release that set WRITER_QUEUED, so we do not read the stamp of an earlier wait.
             fence(Ordering::Acquire);
-            patience::is_overdue(self.writer_since.load(Ordering::Relaxed))
+            starvation::is_overdue(self.writer_since.load(Ordering::Relaxed))
         }
     }
 
@@ -275,7 +275,7 @@ impl RawRwLock {
             // No reader was inside: the last one to leave has called `grant` for the writers.
             return true;
         }
-        let mut patience = Patience::new();
+        let mut clock = StarvationClock::new();
         let mut spin = Spin::new();
         let mut again = false;
         loop {
@@ -294,8 +294,8 @@ impl RawRwLock {
             if state & QUEUED == 0 && spin.once() {
                 continue;
             }
-            patience.start();
-            let starving = if again && patience.is_exhausted() { STARVING } else { 0 };
+            clock.start();
+            let starving = if again && clock.is_starving() { STARVING } else { 0 };
             let node = Node::new(0);
             if !self.enqueue_reader(&node, blocked_by, starving) {
                 return true;
@@ -341,7 +341,7 @@ impl RawRwLock {
 
     #[cold]
     fn acquire_exclusive_slow(&self, deadline: Option<Instant>) -> bool {
-        let mut patience = Patience::new();
+        let mut clock = StarvationClock::new();
         let mut spin = Spin::new();
         let (mut woken, mut again) = (false, false);
         let mut state = self.state.load(Ordering::Relaxed);
@@ -365,8 +365,8 @@ impl RawRwLock {
                 state = self.state.load(Ordering::Relaxed);
                 continue;
             }
-            patience.start();
-            let starving = if again && patience.is_exhausted() { STARVING } else { 0 };
+            clock.start();
+            let starving = if again && clock.is_starving() { STARVING } else { 0 };
             let node = Node::new(0);
             if !self.enqueue_writer(&node, mine, starving, again) {
                 state = self.state.load(Ordering::Relaxed);
@@ -392,7 +392,7 @@ impl RawRwLock {
     /// queues' lock and then sets WRITER_QUEUED with Release, so a reader that sees the bit sees this stamp.
     fn stamp_first_writer(&self, state: u64) {
         if state & WRITER_QUEUED == 0 {
-            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+            self.writer_since.store(starvation::stamp(), Ordering::Relaxed);
         }
     }
 

@@ -1,12 +1,12 @@
 //! Releases the reader-writer lock and chooses which waiters get it next. `raw_rwlock.rs` describes the word,
 //! the queues and the invariants.
 
-use super::patience;
 use super::raw_rwlock::{
     QUEUED, Queues, READER, RawRwLock, SHARED_QUEUED, STARVING, TO_UPGRADE, UPGRADABLE, WOKEN, WRITER,
     WRITER_QUEUED, readers,
 };
 use super::reads;
+use super::starvation;
 use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
 use crate::base::atomic::Ordering;
 
@@ -287,7 +287,7 @@ impl RawRwLock {
             gone |= STARVING;
         } else if writer {
             gone |= STARVING;
-            self.writer_since.store(patience::stamp(), Ordering::Relaxed);
+            self.writer_since.store(starvation::stamp(), Ordering::Relaxed);
         }
         if self.state.load(Ordering::Relaxed) & gone != 0 {
             self.state.fetch_and(!gone, Ordering::Relaxed);

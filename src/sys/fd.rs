@@ -31,11 +31,11 @@ pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
 }
 
 /// Blocks the thread until a read (or, if `write` is set, a write) would not block. Returns false if
-/// `patience` runs out first.
-pub(crate) fn wait_until_ready(fd: RawFd, write: bool, patience: Duration) -> bool {
+/// `timeout` runs out first.
+pub(crate) fn wait_until_ready(fd: RawFd, write: bool, timeout: Duration) -> bool {
     let events = if write { libc::POLLOUT } else { libc::POLLIN };
     let mut entry = libc::pollfd { fd, events, revents: 0 };
-    let millis = patience.as_nanos().div_ceil(1_000_000);
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
     // SAFETY: the count of 1 matches the single entry.
     unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }
 }

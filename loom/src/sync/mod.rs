@@ -17,16 +17,16 @@ pub(crate) mod rwlock_grant;
 #[path = "../../../src/sync/waitq.rs"]
 pub(crate) mod waitq;
 
-pub(crate) mod patience {
-    //! Time does not pass in a model: patience is over at once, or never.
+pub(crate) mod starvation {
+    //! Time does not pass in a model: a waiter starves at once, or never.
 
     use std::cell::Cell;
 
     // All threads of a model run on one OS thread.
-    thread_local!(static EXHAUSTED: Cell<bool> = const { Cell::new(false) });
+    thread_local!(static STARVING: Cell<bool> = const { Cell::new(false) });
 
-    pub(crate) fn set_exhausted(exhausted: bool) {
-        EXHAUSTED.set(exhausted);
+    pub(crate) fn set_starving(starving: bool) {
+        STARVING.set(starving);
     }
 
     pub(crate) fn stamp() -> u32 {
@@ -34,20 +34,20 @@ pub(crate) mod patience {
     }
 
     pub(crate) fn is_overdue(_since: u32) -> bool {
-        EXHAUSTED.get()
+        STARVING.get()
     }
 
-    pub(crate) struct Patience;
+    pub(crate) struct StarvationClock;
 
-    impl Patience {
-        pub(crate) fn new() -> Patience {
-            Patience
+    impl StarvationClock {
+        pub(crate) fn new() -> StarvationClock {
+            StarvationClock
         }
 
         pub(crate) fn start(&mut self) {}
 
-        pub(crate) fn is_exhausted(&self) -> bool {
-            EXHAUSTED.get()
+        pub(crate) fn is_starving(&self) -> bool {
+            STARVING.get()
         }
     }
 }

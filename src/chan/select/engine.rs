@@ -68,31 +68,31 @@ impl Slot {
 
 /// How long an operation waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum WaitLimit {
     None,
     Until(Instant),
     Forever,
 }
 
-impl Patience {
+impl WaitLimit {
     /// Until `timeout` from now; forever if that instant cannot be represented.
-    pub(crate) fn after(timeout: std::time::Duration) -> Patience {
-        clock::after(timeout).map_or(Patience::Forever, Patience::Until)
+    pub(crate) fn after(timeout: std::time::Duration) -> WaitLimit {
+        clock::after(timeout).map_or(WaitLimit::Forever, WaitLimit::Until)
     }
 
     #[inline]
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
-            Patience::Until(when) => Some(when),
-            Patience::None | Patience::Forever => None,
+            WaitLimit::Until(when) => Some(when),
+            WaitLimit::None | WaitLimit::Forever => None,
         }
     }
 
     fn is_over(self) -> bool {
         match self {
-            Patience::None => true,
-            Patience::Until(when) => clock::now() >= when || limit::is_over(),
-            Patience::Forever => false,
+            WaitLimit::None => true,
+            WaitLimit::Until(when) => clock::now() >= when || limit::is_over(),
+            WaitLimit::Forever => false,
         }
     }
 }
@@ -158,7 +158,7 @@ pub(crate) unsafe fn select(
     order: &mut Order,
     shared: *mut u8,
     mut nodes: Nodes<'_>,
-    patience: Patience,
+    limit: WaitLimit,
     biased: bool,
 ) -> Option<(usize, Outcome)> {
     // SAFETY: the caller's promise.
@@ -167,21 +167,21 @@ pub(crate) unsafe fn select(
         return Some(found);
     }
     loop {
-        match patience {
+        match limit {
             // Look a second time. Otherwise we would miss a message that moves, during the first look, from a
             // channel that we have not looked at yet to one that we have.
-            Patience::None => return first_ready(ops, order, biased, attempt),
-            Patience::Until(_) | Patience::Forever => {}
+            WaitLimit::None => return first_ready(ops, order, biased, attempt),
+            WaitLimit::Until(_) | WaitLimit::Forever => {}
         }
         // SAFETY: the caller's promise.
-        match unsafe { wait(ops, order, shared, &mut nodes, patience.deadline(), Kind::Op) } {
+        match unsafe { wait(ops, order, shared, &mut nodes, limit.deadline(), Kind::Op) } {
             Some((_, Outcome::Retry)) | None => {}
             Some(found) => return Some(found),
         }
         if let Some(found) = first_ready(ops, order, biased, attempt) {
             return Some(found);
         }
-        if patience.is_over() {
+        if limit.is_over() {
             return None;
         }
     }
@@ -192,7 +192,7 @@ pub(crate) fn ready(
     ops: &[Op<'_>],
     order: &mut Order,
     mut nodes: Nodes<'_>,
-    patience: Patience,
+    limit: WaitLimit,
     biased: bool,
 ) -> Option<usize> {
     let attempt = |op: &Op<'_>| if op.handle.is_ready() { Outcome::Done } else { Outcome::Pending };
@@ -200,12 +200,12 @@ pub(crate) fn ready(
         if let Some((place, _)) = first_ready(ops, order, biased, attempt) {
             return Some(place);
         }
-        if patience.is_over() {
+        if limit.is_over() {
             // The second look, for the reason given in `select`.
             return first_ready(ops, order, biased, attempt).map(|(place, _)| place);
         }
         // SAFETY: a node of kind `Watch` receives no message, so it needs no slot.
-        match unsafe { wait(ops, order, ptr::null_mut(), &mut nodes, patience.deadline(), Kind::Watch) } {
+        match unsafe { wait(ops, order, ptr::null_mut(), &mut nodes, limit.deadline(), Kind::Watch) } {
             // Someone changed the time of a timer channel (`Retry`), or the wait ended without a ready
             // operation.
             Some((_, Outcome::Retry)) | None => {}

@@ -10,7 +10,7 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use self::engine::{Nodes, Op, Patience, Slot};
+use self::engine::{Nodes, Op, Slot, WaitLimit};
 use crate::chan::errors::{
     ReadyTimeoutError, RecvError, SelectTimeoutError, SendError, TryReadyError, TrySelectError,
 };
@@ -187,7 +187,7 @@ impl<'a> Select<'a> {
     /// assert_eq!(sel.try_select().unwrap().recv(&r), Ok(1));
     /// ```
     pub fn try_select(&mut self) -> Result<SelectedOperation<'a>, TrySelectError> {
-        self.run(Patience::None).ok_or(TrySelectError)
+        self.run(WaitLimit::None).ok_or(TrySelectError)
     }
 
     /// Waits until an operation is ready, and performs it.
@@ -206,7 +206,7 @@ impl<'a> Select<'a> {
     /// ```
     pub fn select(&mut self) -> SelectedOperation<'a> {
         self.assert_not_empty();
-        self.run(Patience::Forever).expect("gort: an endless select ended")
+        self.run(WaitLimit::Forever).expect("gort: an endless select ended")
     }
 
     /// Like [`select`](Select::select), but for a limited time.
@@ -221,7 +221,7 @@ impl<'a> Select<'a> {
     /// assert!(sel.select_timeout(Duration::from_millis(1)).is_err());
     /// ```
     pub fn select_timeout(&mut self, timeout: Duration) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
-        self.run(Patience::after(timeout)).ok_or(SelectTimeoutError)
+        self.run(WaitLimit::after(timeout)).ok_or(SelectTimeoutError)
     }
 
     /// Like [`select`](Select::select), but only until `deadline`.
@@ -239,7 +239,7 @@ impl<'a> Select<'a> {
         &mut self,
         deadline: Instant,
     ) -> Result<SelectedOperation<'a>, SelectTimeoutError> {
-        self.run(Patience::Until(deadline)).ok_or(SelectTimeoutError)
+        self.run(WaitLimit::Until(deadline)).ok_or(SelectTimeoutError)
     }
 
     /// Finds a ready operation, if there is one, without performing it. Others may perform it first.
@@ -256,7 +256,7 @@ impl<'a> Select<'a> {
     /// assert_eq!(r.try_recv(), Ok(1));
     /// ```
     pub fn try_ready(&mut self) -> Result<usize, TryReadyError> {
-        self.run_ready(Patience::None).ok_or(TryReadyError)
+        self.run_ready(WaitLimit::None).ok_or(TryReadyError)
     }
 
     /// Waits until an operation is ready, without performing it. Others may perform it first.
@@ -276,7 +276,7 @@ impl<'a> Select<'a> {
     /// ```
     pub fn ready(&mut self) -> usize {
         self.assert_not_empty();
-        self.run_ready(Patience::Forever).expect("gort: an endless wait ended")
+        self.run_ready(WaitLimit::Forever).expect("gort: an endless wait ended")
     }
 
     /// Like [`ready`](Select::ready), but for a limited time.
@@ -291,7 +291,7 @@ impl<'a> Select<'a> {
     /// assert!(sel.ready_timeout(Duration::from_millis(1)).is_err());
     /// ```
     pub fn ready_timeout(&mut self, timeout: Duration) -> Result<usize, ReadyTimeoutError> {
-        self.run_ready(Patience::after(timeout)).ok_or(ReadyTimeoutError)
+        self.run_ready(WaitLimit::after(timeout)).ok_or(ReadyTimeoutError)
     }
 
     /// Like [`ready`](Select::ready), but only until `deadline`.
@@ -306,15 +306,15 @@ impl<'a> Select<'a> {
     /// assert!(sel.ready_deadline(Instant::now()).is_err());
     /// ```
     pub fn ready_deadline(&mut self, deadline: Instant) -> Result<usize, ReadyTimeoutError> {
-        self.run_ready(Patience::Until(deadline)).ok_or(ReadyTimeoutError)
+        self.run_ready(WaitLimit::Until(deadline)).ok_or(ReadyTimeoutError)
     }
 
     fn assert_not_empty(&self) {
         assert!(!self.ops.is_empty(), "no operations have been added to `Select`");
     }
 
-    fn run(&mut self, patience: Patience) -> Option<SelectedOperation<'a>> {
-        if matches!(patience, Patience::Forever) {
+    fn run(&mut self, limit: WaitLimit) -> Option<SelectedOperation<'a>> {
+        if matches!(limit, WaitLimit::Forever) {
             self.assert_not_empty();
         }
         let mut payload = Payload::new(self.layout);
@@ -323,18 +323,18 @@ impl<'a> Select<'a> {
         let nodes = nodes_for(self.ops.len(), &mut nodes);
         // SAFETY: the payload fits the message of every receive in the list.
         let (place, outcome) =
-            unsafe { engine::select(&self.ops, &mut self.order, shared, nodes, patience, self.biased)? };
+            unsafe { engine::select(&self.ops, &mut self.order, shared, nodes, limit, self.biased)? };
         let Op { handle, index, .. } = self.ops[place];
         Some(SelectedOperation { handle, index, outcome, payload, owner: self.owner })
     }
 
-    fn run_ready(&mut self, patience: Patience) -> Option<usize> {
-        if matches!(patience, Patience::Forever) {
+    fn run_ready(&mut self, limit: WaitLimit) -> Option<usize> {
+        if matches!(limit, WaitLimit::Forever) {
             self.assert_not_empty();
         }
         let mut nodes = [const { MaybeUninit::uninit() }; NODES_ON_STACK];
         let nodes = nodes_for(self.ops.len(), &mut nodes);
-        let place = engine::ready(&self.ops, &mut self.order, nodes, patience, self.biased)?;
+        let place = engine::ready(&self.ops, &mut self.order, nodes, limit, self.biased)?;
         Some(self.ops[place].index)
     }
 }

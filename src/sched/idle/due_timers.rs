@@ -27,7 +27,7 @@ pub(crate) fn run_due(timers: &Timers, now: u64, ready: &GList) {
 }
 
 /// Fires the timers that are due on `of` and queues the goroutines on `own`, which the caller owns.
-pub(crate) fn run_on(own: &'static P, of: &'static P) {
+pub(crate) fn run_due_of(own: &'static P, of: &'static P) {
     if of.timers.seems_empty() {
         return;
     }

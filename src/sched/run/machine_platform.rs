@@ -100,7 +100,7 @@ impl Platform for Machine {
     }
 
     fn run_timers(_: &Sched<Machine>, own: &'static P, of: &'static P) {
-        due_timers::run_on(own, of);
+        due_timers::run_due_of(own, of);
     }
 
     fn waits_for_time_or_io(_: &Sched<Machine>) -> bool {

@@ -9,7 +9,7 @@ use loom::thread;
 use super::model;
 use crate::chan::flavors::array::Array;
 use crate::chan::flavors::zero::Zero;
-use crate::chan::select::engine::{self, Nodes, Op, Patience, Slot, in_order};
+use crate::chan::select::engine::{self, Nodes, Op, Slot, WaitLimit, in_order};
 use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome};
 use crate::sched::park::channel_op::Inside;
@@ -77,7 +77,7 @@ handle!(
 /// and the message of a receive.
 fn select<const N: usize>(
     handles: [(&dyn Handle, bool); N],
-    patience: Patience,
+    limit: WaitLimit,
 ) -> Option<(usize, Outcome, Option<Msg>)> {
     let mut index = 0;
     let ops = handles.map(|(handle, sends)| {
@@ -88,8 +88,7 @@ fn select<const N: usize>(
     let mut nodes = [const { MaybeUninit::uninit() }; N];
     let (shared, nodes) = (slot.as_mut_ptr().cast(), Nodes::Given(&mut nodes));
     // SAFETY: the slot fits the messages of all.
-    let (place, outcome) =
-        unsafe { engine::select(&ops, &mut in_order::<N>(), shared, nodes, patience, true)? };
+    let (place, outcome) = unsafe { engine::select(&ops, &mut in_order::<N>(), shared, nodes, limit, true)? };
     // SAFETY: done, hence there is a message.
     Some((place, outcome, (outcome == Outcome::Done).then(|| unsafe { slot.assume_init() })))
 }
@@ -109,7 +108,7 @@ pub fn a_select_gets_one_of_two_messages_and_leaves_the_other() {
             thread::spawn(move || chan.send(Arc::new(1), None).unwrap())
         });
         let (place, outcome, msg) =
-            select([(&RecvArray(&a), false), (&RecvArray(&b), false)], Patience::Forever).unwrap();
+            select([(&RecvArray(&a), false), (&RecvArray(&b), false)], WaitLimit::Forever).unwrap();
         assert_eq!((outcome, msg.as_deref()), (Outcome::Done, Some(&1)));
         let other = if place == 0 { &b } else { &a };
         assert_eq!(*other.recv(None).unwrap(), 1);
@@ -126,7 +125,7 @@ pub fn a_select_meets_one_of_two_senders() {
             thread::spawn(move || chan.send(Arc::new(1), None).unwrap())
         });
         let (place, outcome, msg) =
-            select([(&RecvZero(&a), false), (&RecvZero(&b), false)], Patience::Forever).unwrap();
+            select([(&RecvZero(&a), false), (&RecvZero(&b), false)], WaitLimit::Forever).unwrap();
         assert_eq!((outcome, msg.as_deref()), (Outcome::Done, Some(&1)));
         let other = if place == 0 { &b } else { &a };
         assert_eq!(*other.recv(None).unwrap(), 1);
@@ -140,7 +139,7 @@ pub fn two_selects_meet_each_other() {
     model(|| {
         let chan = Arc::new(Zero::<Msg>::new());
         let run = |chan: &Zero<Msg>| {
-            let found = select([(&SendZero(chan), true), (&RecvZero(chan), false)], Patience::Forever);
+            let found = select([(&SendZero(chan), true), (&RecvZero(chan), false)], WaitLimit::Forever);
             let (place, outcome, msg) = found.unwrap();
             if place == 0 {
                 fulfil(chan, outcome, 7);
@@ -162,7 +161,7 @@ pub fn a_timeout_of_a_select_and_a_receiver_agree() {
         let receiver = Arc::clone(&zero);
         let receiver = thread::spawn(move || receiver.recv(Some(Instant::now())).is_ok());
         let found =
-            select([(&SendArray(&ring), true), (&SendZero(&zero), true)], Patience::Until(Instant::now()));
+            select([(&SendArray(&ring), true), (&SendZero(&zero), true)], WaitLimit::Until(Instant::now()));
         let met = match found {
             Some((1, outcome, _)) => {
                 fulfil(&zero, outcome, 2);
@@ -183,7 +182,7 @@ pub fn a_select_that_waits_for_room_gets_it() {
         ring.try_send(Arc::new(1)).unwrap();
         let receiver = Arc::clone(&ring);
         let receiver = thread::spawn(move || *receiver.recv(None).unwrap());
-        let (_, outcome, _) = select([(&SendArray(&ring), true)], Patience::Forever).unwrap();
+        let (_, outcome, _) = select([(&SendArray(&ring), true)], WaitLimit::Forever).unwrap();
         assert_eq!(outcome, Outcome::Credit);
         assert!(ring.try_send(Arc::new(9)).is_err());
         let msg = std::mem::ManuallyDrop::new(Arc::new(2));
@@ -198,7 +197,7 @@ pub fn a_close_ends_a_select() {
         let (a, b) = (Arc::new(Array::<Msg>::new(1)), Arc::new(Zero::<Msg>::new()));
         let closer = Arc::clone(&b);
         let closer = thread::spawn(move || assert!(closer.close()));
-        let found = select([(&RecvArray(&a), false), (&RecvZero(&b), false)], Patience::Forever);
+        let found = select([(&RecvArray(&a), false), (&RecvZero(&b), false)], WaitLimit::Forever);
         assert!(matches!(found, Some((1, Outcome::Disconnected, None))));
         closer.join().unwrap();
     });

@@ -11,7 +11,7 @@ use super::check;
 use crate::base::atomic::Ordering;
 use crate::sync::raw_condvar::RawCondvar;
 use crate::sync::raw_mutex::RawMutex;
-use crate::sync::{new_condvar, new_mutex, patience};
+use crate::sync::{new_condvar, new_mutex, starvation};
 
 struct Tokens {
     mutex: RawMutex,
@@ -107,7 +107,7 @@ pub fn a_notification_finds_the_waiter() {
 pub fn a_broadcast_finds_all() {
     for (under_the_mutex, exhausted) in [(false, false), (true, false), (true, true)] {
         check(2, move || {
-            patience::set_exhausted(exhausted);
+            starvation::set_starving(exhausted);
             let tokens = Tokens::new();
             let takers = [(); 2].map(|()| {
                 let tokens = tokens.clone();

@@ -10,7 +10,7 @@ use loom::thread;
 use super::check;
 use crate::base::atomic::Ordering;
 use crate::sync::raw_mutex::{CONTENDED, RawMutex};
-use crate::sync::{new_mutex, patience, spin};
+use crate::sync::{new_mutex, spin, starvation};
 
 struct Counter {
     raw: RawMutex,
@@ -68,7 +68,7 @@ pub fn two_threads_exclude_each_other() {
 
 pub fn two_impatient_threads_hand_over() {
     check(4, || {
-        patience::set_exhausted(true);
+        starvation::set_starving(true);
         contend(2, 2);
     });
 }
@@ -79,7 +79,7 @@ pub fn three_threads_exclude_each_other() {
 
 pub fn three_impatient_threads_hand_over() {
     check(2, || {
-        patience::set_exhausted(true);
+        starvation::set_starving(true);
         contend(3, 2);
     });
 }
@@ -94,7 +94,7 @@ pub fn a_spinner_takes_the_wake_up_of_a_waiter_and_loses_nothing() {
 pub fn a_waiter_that_gives_up_takes_nobody_s_wake_up_with_it() {
     for exhausted in [false, true] {
         check(3, move || {
-            patience::set_exhausted(exhausted);
+            starvation::set_starving(exhausted);
             let counter = Counter::new();
             let timed = thread::spawn({
                 let counter = counter.clone();

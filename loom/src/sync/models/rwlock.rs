@@ -11,7 +11,7 @@ use super::check;
 use crate::base::atomic::Ordering;
 use crate::sync::raw_rwlock::{BLOCKS_READERS, BLOCKS_RECURSIVE, RawRwLock};
 use crate::sync::rwlock_grant::Keep;
-use crate::sync::{new_rwlock, patience, spin};
+use crate::sync::{new_rwlock, spin, starvation};
 
 struct Cell {
     raw: RawRwLock,
@@ -160,7 +160,7 @@ fn run(actions: &'static [Action]) {
 fn check_both(preemptions: usize, actions: &'static [Action]) {
     for exhausted in [false, true] {
         check(preemptions, move || {
-            patience::set_exhausted(exhausted);
+            starvation::set_starving(exhausted);
             run(actions);
         });
     }

@@ -21,7 +21,7 @@ use std::time::Instant;
 use crate::base::atomic::{AtomicBool, Ordering};
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
-use crate::chan::select::engine::Patience;
+use crate::chan::select::engine::WaitLimit;
 use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, finish};
 use crate::sched::park::channel_op::{Caller, Inside, Stepwise};
 use crate::sched::park::park_ready::park;
@@ -162,7 +162,7 @@ impl<T> Zero<T> {
             return Err(TrySendError::Full(msg));
         }
         let msg = ManuallyDrop::new(msg);
-        match self.send_from(&raw const *msg, Patience::None) {
+        match self.send_from(&raw const *msg, WaitLimit::None) {
             Outcome::Done => Ok(()),
             Outcome::Disconnected => Err(TrySendError::Disconnected(ManuallyDrop::into_inner(msg))),
             _ => Err(TrySendError::Full(ManuallyDrop::into_inner(msg))),
@@ -186,31 +186,31 @@ impl<T> Zero<T> {
     // Not inlined: the code that enters the runtime is long, and one copy for each T is enough.
     #[inline(never)]
     fn send_forever(&self, msg: *const T) -> Outcome {
-        self.send_from(msg, Patience::Forever)
+        self.send_from(msg, WaitLimit::Forever)
     }
 
     #[cold]
     fn send_until(&self, msg: *const T, deadline: Instant) -> Outcome {
-        self.send_from(msg, Patience::Until(deadline))
+        self.send_from(msg, WaitLimit::Until(deadline))
     }
 
     /// Sends a message. `Done` means that the message was given away, `Pending` that nobody took it (in
     /// time).
     #[inline(always)]
-    fn send_from(&self, msg: *const T, patience: Patience) -> Outcome {
+    fn send_from(&self, msg: *const T, limit: WaitLimit) -> Outcome {
         match runtime_section::enter_from_user_code() {
-            Some(visit) => self.send_in(visit, msg, patience),
-            None => self.send_in_steps(msg, patience),
+            Some(visit) => self.send_in(visit, msg, limit),
+            None => self.send_in_steps(msg, limit),
         }
     }
 
     #[cold]
-    fn send_in_steps(&self, msg: *const T, patience: Patience) -> Outcome {
-        self.send_in(Stepwise::new(), msg, patience)
+    fn send_in_steps(&self, msg: *const T, limit: WaitLimit) -> Outcome {
+        self.send_in(Stepwise::new(), msg, limit)
     }
 
     #[inline(always)]
-    fn send_in(&self, visit: impl Caller, msg: *const T, patience: Patience) -> Outcome {
+    fn send_in(&self, visit: impl Caller, msg: *const T, limit: WaitLimit) -> Outcome {
         let mut state = self.state.lock_inside();
         if let Some(node) = self.claim(&mut state, Way::Recv) {
             drop(state);
@@ -226,10 +226,10 @@ impl<T> Zero<T> {
         if self.glance.is_closed() {
             return Outcome::Disconnected;
         }
-        if patience == Patience::None {
+        if limit == WaitLimit::None {
             return Outcome::Pending;
         }
-        Parker::of(visit, WaitReason::ChanSend, self.address(), patience.deadline()).wait(
+        Parker::of(visit, WaitReason::ChanSend, self.address(), limit.deadline()).wait(
             msg.cast_mut().cast(),
             |node| {
                 // SAFETY: the parker keeps the node alive until it is claimed or retracted.
@@ -273,12 +273,12 @@ impl<T> Zero<T> {
     // Not inlined, for the same reason as `send_forever`.
     #[inline(never)]
     fn recv_forever(&self, to: *mut T) -> Outcome {
-        self.recv_to(to, Patience::Forever)
+        self.recv_to(to, WaitLimit::Forever)
     }
 
     #[cold]
     fn recv_until(&self, to: *mut T, deadline: Instant) -> Outcome {
-        self.recv_to(to, Patience::Until(deadline))
+        self.recv_to(to, WaitLimit::Until(deadline))
     }
 
     /// Like `try_recv`, but moves the message to `to`. The outcome is `Done`, `Disconnected` or, if no sender
@@ -297,16 +297,16 @@ impl<T> Zero<T> {
     // Not inlined, for the same reason as `send_forever`.
     #[inline(never)]
     fn recv_now(&self, to: *mut T) -> Outcome {
-        self.recv_to(to, Patience::None)
+        self.recv_to(to, WaitLimit::None)
     }
 
     /// Receives a message. `Done` means that `to` holds a message, `Pending` that there was none (in time).
     #[inline(always)]
-    fn recv_to(&self, to: *mut T, patience: Patience) -> Outcome {
+    fn recv_to(&self, to: *mut T, limit: WaitLimit) -> Outcome {
         loop {
             let outcome = match runtime_section::enter_from_user_code() {
-                Some(visit) => self.recv_in(visit, to, patience),
-                None => self.recv_in_steps(to, patience),
+                Some(visit) => self.recv_in(visit, to, limit),
+                None => self.recv_in_steps(to, limit),
             };
             if outcome != Outcome::Retry {
                 return outcome;
@@ -315,12 +315,12 @@ impl<T> Zero<T> {
     }
 
     #[cold]
-    fn recv_in_steps(&self, to: *mut T, patience: Patience) -> Outcome {
-        self.recv_in(Stepwise::new(), to, patience)
+    fn recv_in_steps(&self, to: *mut T, limit: WaitLimit) -> Outcome {
+        self.recv_in(Stepwise::new(), to, limit)
     }
 
     #[inline(always)]
-    fn recv_in(&self, visit: impl Caller, to: *mut T, patience: Patience) -> Outcome {
+    fn recv_in(&self, visit: impl Caller, to: *mut T, limit: WaitLimit) -> Outcome {
         let mut state = self.state.lock_inside();
         if let Some(node) = self.claim(&mut state, Way::Send) {
             drop(state);
@@ -330,10 +330,10 @@ impl<T> Zero<T> {
         if self.glance.is_closed() {
             return Outcome::Disconnected;
         }
-        if patience == Patience::None {
+        if limit == WaitLimit::None {
             return Outcome::Pending;
         }
-        Parker::of(visit, WaitReason::ChanReceive, self.address(), patience.deadline()).wait(
+        Parker::of(visit, WaitReason::ChanReceive, self.address(), limit.deadline()).wait(
             to.cast(),
             |node| {
                 // SAFETY: the parker keeps the node alive until it is claimed or retracted.

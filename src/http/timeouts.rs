@@ -47,14 +47,14 @@ impl Ending<'_> {
 
 /// One timer for all deadlines of a connection. It is not reset for each request: as long as it fires early
 /// enough, it stays as it is. When it fires, the connection computes its current deadline and sets it again.
-pub(super) struct Alarm<'a> {
+pub(super) struct ConnectionTimer<'a> {
     sleep: Pin<&'a mut Sleep>,
     at: Option<Instant>,
 }
 
-impl Alarm<'_> {
-    pub(super) fn new(sleep: Pin<&mut Sleep>) -> Alarm<'_> {
-        Alarm { sleep, at: None }
+impl ConnectionTimer<'_> {
+    pub(super) fn new(sleep: Pin<&mut Sleep>) -> ConnectionTimer<'_> {
+        ConnectionTimer { sleep, at: None }
     }
 
     /// Makes the timer wake the connection at `next` or earlier. Returns false if `next` has passed in the

@@ -14,14 +14,14 @@ const LIMIT_MICROS: u32 = 1_000;
 
 /// Remembers when a waiter began to wait. It reads the clock only on demand, so a wait that ends well reads
 /// it once.
-pub(super) struct Patience {
+pub(super) struct StarvationClock {
     since: Option<u64>,
 }
 
-impl Patience {
+impl StarvationClock {
     /// The wait has not begun.
-    pub(super) fn new() -> Patience {
-        Patience { since: None }
+    pub(super) fn new() -> StarvationClock {
+        StarvationClock { since: None }
     }
 
     /// Records the start of the wait, unless it has begun before.
@@ -30,7 +30,7 @@ impl Patience {
     }
 
     /// Whether the waiter counts as starving.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub(super) fn is_starving(&self) -> bool {
         self.since.is_some_and(|since| current_bubble() != 0 || nanos() - since > LIMIT_NANOS)
     }
 }
