@@ -17,9 +17,9 @@ use crate::sys::{process, stderr};
 static PREVIOUS: Previous = Previous::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Called once, at start-up. Does nothing if the program handles the signal itself. That the signal is ignored
-/// does not count, as in Go: the background jobs of a shell inherit that, and would be those that nobody can
-/// look into.
+/// Called once, at start-up. Does nothing if the program handles the signal itself. That the signal is
+/// ignored does not count, as in Go: the background jobs of a shell inherit that, and nobody could look into
+/// them.
 pub(crate) fn init() {
     if signal::has_no_handler(SIGQUIT) {
         signal::install(SIGQUIT, on_quit, &PREVIOUS);

@@ -98,8 +98,8 @@ pub(super) const TO_UPGRADE: usize = 2;
 pub struct RawRwLock {
     pub(super) state: AtomicU64,
     pub(super) holder: Holder,
-    /// A [`starvation::stamp`] of when a queued writer was last served. If no writer was queued before, of when
-    /// the first one began to wait.
+    /// A [`starvation::stamp`] of when a queued writer was last served. If no writer was queued before, of
+    /// when the first one began to wait.
     pub(super) writer_since: AtomicU32,
     pub(super) queues: Lock<Queues>,
 }
