@@ -10,7 +10,7 @@
 //! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`) |
 //! | [`Registers`], [`own_registers`], [`saved_registers`] | where a goroutine stopped (`diag/dump/`) |
 //! | [`unwind_from`] | walking the stack of another goroutine (`diag/dump/unwind.rs`) |
-//! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder.rs`) |
+//! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder/mark.rs`) |
 //! | [`syscall6`] | system calls without libc (`sys/syscall.rs`) |
 //! | [`prefetch`] | fetching memory into the cache (`base/prefetch.rs`) |
 //! | [`RED_ZONE`] | bytes below the stack pointer that a function may use |

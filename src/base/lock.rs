@@ -6,7 +6,7 @@
 //! ARCHITECTURE.md).
 //!
 //! The caller of [`Lock::lock_inside`] is inside the runtime already: on g0, in a runtime section, or on a
-//! thread that runs no goroutines. Other code enters the runtime first (`sched/park/runtime_lock.rs`).
+//! thread that runs no goroutines. Other code enters the runtime first (`sched/run/runtime_section.rs`).
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use super::waitq::{GRANTED, Node, Queue};
+use super::raw::waitq::{GRANTED, Node, Queue};
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::types::wait_reason::WaitReason;
 

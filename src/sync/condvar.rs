@@ -4,12 +4,12 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::{Duration, Instant};
 
-use super::deadline;
 use super::mutex::MutexGuard;
-use super::raw_condvar::RawCondvar;
-use super::waitq::Queue;
+use super::raw::condvar::RawCondvar;
+use super::raw::waitq::Queue;
 use crate::base::atomic::AtomicU32;
 use crate::base::lock::Lock;
+use crate::sched::park::clock;
 
 /// A condition variable for use with [`Mutex`](super::Mutex), with `parking_lot`'s API.
 ///
@@ -68,7 +68,7 @@ impl Condvar {
 
     /// Like [`wait`](Condvar::wait), but waits no longer than the timeout, which may be `Duration::MAX`.
     pub fn wait_for<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>, timeout: Duration) -> WaitTimeoutResult {
-        WaitTimeoutResult(!self.wait_inner(guard, deadline::after(timeout)))
+        WaitTimeoutResult(!self.wait_inner(guard, clock::after(timeout)))
     }
 
     /// Like [`wait`](Condvar::wait), but does not wait beyond the deadline.
@@ -99,7 +99,7 @@ impl Condvar {
         condition: impl FnMut(&mut T) -> bool,
         timeout: Duration,
     ) -> WaitTimeoutResult {
-        self.wait_while_inner(guard, condition, deadline::after(timeout))
+        self.wait_while_inner(guard, condition, clock::after(timeout))
     }
 
     /// Like [`wait_while`](Condvar::wait_while), but does not wait beyond the deadline. The result says

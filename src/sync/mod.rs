@@ -27,43 +27,32 @@
 
 mod barrier;
 mod condvar;
-mod deadline;
 mod go;
 mod group;
 pub(crate) mod holder;
-mod holders;
 mod lazy_lock;
 mod mutex;
 mod once;
 mod once_lock;
 mod pool;
-mod raw_condvar;
-mod raw_mutex;
-mod raw_rwlock;
-mod raw_semaphore;
-mod raw_wait_group;
-pub(crate) mod reads;
+mod raw;
 mod rwlock;
-mod rwlock_grant;
 mod semaphore;
 mod singleflight;
 mod slot;
-mod spin;
-mod starvation;
 mod wait_group;
-pub(crate) mod waitq;
 
 pub use self::barrier::{Barrier, BarrierWaitResult};
 pub use self::condvar::{Condvar, WaitTimeoutResult};
 pub use self::group::Group;
-pub(crate) use self::holders::{Blockers, Crowd, Holders};
+pub(crate) use self::holder::of_waiters::{Blockers, Crowd, Holders};
 pub use self::lazy_lock::LazyLock;
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
 pub use self::once::Once;
 pub use self::once_lock::OnceLock;
 pub use self::pool::Pool;
-pub use self::raw_mutex::RawMutex;
-pub use self::raw_rwlock::RawRwLock;
+pub use self::raw::mutex::RawMutex;
+pub use self::raw::rwlock::RawRwLock;
 pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
     RwLockWriteGuard,

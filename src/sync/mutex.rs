@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::deadline;
 use super::holder::StackPage;
-use super::raw_mutex::RawMutex;
-use super::waitq::Queue;
+use super::raw::mutex::RawMutex;
+use super::raw::waitq::Queue;
 use crate::base::atomic::AtomicU32;
 use crate::base::lock::Lock;
 use crate::sched::park::clock;
@@ -111,7 +110,7 @@ unsafe impl lock_api::RawMutexTimed for RawMutex {
     type Instant = Instant;
 
     fn try_lock_for(&self, timeout: Duration) -> bool {
-        self.try_acquire() || (!timeout.is_zero() && self.acquire_until(deadline::after(timeout)))
+        self.try_acquire() || (!timeout.is_zero() && self.acquire_until(clock::after(timeout)))
     }
 
     fn try_lock_until(&self, timeout: Instant) -> bool {

@@ -9,7 +9,7 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use super::waitq::{Node, Queue, RETRY};
+use super::raw::waitq::{Node, Queue, RETRY};
 use crate::base::atomic::{AtomicU32, Ordering};
 use crate::base::lock::Lock;
 use crate::sched::types::wait_reason::WaitReason;

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::deadline;
 use super::holder::Holder;
-use super::raw_rwlock::{
+use super::holder::reads;
+use super::raw::rwlock::{
     BLOCKS_READERS, BLOCKS_RECURSIVE, Queues, READER, RawRwLock, UPGRADABLE, WRITER, readers,
 };
-use super::reads;
-use super::rwlock_grant::Keep;
+use super::raw::rwlock_grant::Keep;
 use crate::base::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::lock::Lock;
 use crate::sched::park::clock;
@@ -95,7 +94,7 @@ pub type MappedRwLockReadGuard<'a, T> = lock_api::MappedRwLockReadGuard<'a, RawR
 /// ```
 pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, RawRwLock, T>;
 
-// SAFETY: a writer excludes all others, and readers exclude writers (invariant 1 in `raw_rwlock.rs`).
+// SAFETY: a writer excludes all others, and readers exclude writers (invariant 1 in `raw/rwlock.rs`).
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const, reason = "an initial value, as lock_api asks")]
     const INIT: RawRwLock = RawRwLock {
@@ -180,7 +179,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
 
     fn try_lock_shared_for(&self, timeout: Duration) -> bool {
         self.try_acquire_shared(BLOCKS_READERS)
-            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_READERS, deadline::after(timeout)))
+            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_READERS, clock::after(timeout)))
     }
 
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
@@ -189,8 +188,7 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
-        self.try_acquire_exclusive()
-            || (!timeout.is_zero() && self.acquire_exclusive(deadline::after(timeout)))
+        self.try_acquire_exclusive() || (!timeout.is_zero() && self.acquire_exclusive(clock::after(timeout)))
     }
 
     fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
@@ -213,7 +211,7 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
 unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
         self.try_acquire_shared(BLOCKS_RECURSIVE)
-            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_RECURSIVE, deadline::after(timeout)))
+            || (!timeout.is_zero() && self.acquire_shared(BLOCKS_RECURSIVE, clock::after(timeout)))
     }
 
     fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
@@ -271,7 +269,7 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
 unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
         self.try_acquire_upgradable()
-            || (!timeout.is_zero() && self.acquire_upgradable(deadline::after(timeout)))
+            || (!timeout.is_zero() && self.acquire_upgradable(clock::after(timeout)))
     }
 
     fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
@@ -280,7 +278,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
 
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
         RawRwLock::try_upgrade(self)
-            || (!timeout.is_zero() && RawRwLock::upgrade(self, deadline::after(timeout)))
+            || (!timeout.is_zero() && RawRwLock::upgrade(self, clock::after(timeout)))
     }
 
     unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {

@@ -5,11 +5,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::deadline;
-use super::raw_semaphore::{MAX_PERMITS, ONE, Outcome, RawSemaphore, Waiting};
-use super::waitq::Queue;
+use super::raw::semaphore::{MAX_PERMITS, ONE, Outcome, RawSemaphore, Waiting};
+use super::raw::waitq::Queue;
 use crate::base::atomic::AtomicUsize;
 use crate::base::lock::Lock;
+use crate::sched::park::clock;
 
 /// A weighted, fair semaphore.
 ///
@@ -117,7 +117,7 @@ impl Semaphore {
         n: usize,
         timeout: Duration,
     ) -> Result<Option<SemaphorePermit<'_>>, TooManyPermits> {
-        self.acquire_inner(n, deadline::after(timeout))
+        self.acquire_inner(n, clock::after(timeout))
     }
 
     /// Like [`acquire`](Semaphore::acquire), but returns `None` when the deadline has passed.

@@ -5,11 +5,11 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::deadline;
-use super::raw_wait_group::RawWaitGroup;
-use super::waitq::Queue;
+use super::raw::wait_group::RawWaitGroup;
+use super::raw::waitq::Queue;
 use crate::base::atomic::AtomicU64;
 use crate::base::lock::Lock;
+use crate::sched::park::clock;
 use crate::sched::types::wait_reason::WaitReason;
 
 /// Go's wait group: `add` counts up, `done` counts down, `wait` waits for zero.
@@ -66,7 +66,7 @@ impl WaitGroup {
     /// whether the count was zero.
     #[must_use = "the group may not be done"]
     pub fn wait_for(&self, timeout: Duration) -> bool {
-        self.wait_as(WaitReason::WaitGroup, deadline::after(timeout))
+        self.wait_as(WaitReason::WaitGroup, clock::after(timeout))
     }
 
     /// Waits until the count is zero, but not beyond the deadline. Returns whether the count was zero.

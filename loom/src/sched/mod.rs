@@ -45,6 +45,7 @@ pub(crate) mod run {
     pub(crate) mod runtime_section {
         //! Threads of the models are foreign to the runtime: they have nothing to enter.
 
+        use crate::base::lock::{Guard, Lock};
         use crate::sched::park::channel_op::Caller;
         use crate::sched::types::wait_reason::WaitReason;
         use crate::sched::types::waiter::Waiter;
@@ -72,6 +73,18 @@ pub(crate) mod run {
         /// The real one has a `Drop`, too.
         impl Drop for Outermost {
             fn drop(&mut self) {}
+        }
+
+        pub(crate) struct Entered;
+
+        impl<T> Lock<T> {
+            pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
+                self.lock_with(Entered)
+            }
+
+            pub(crate) fn lock_from_user_code(&self) -> Guard<'_, T, Entered> {
+                self.lock_with(Entered)
+            }
         }
     }
 }

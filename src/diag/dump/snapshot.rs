@@ -43,7 +43,7 @@ use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::word::pinned_readers;
 use crate::sync::Holders;
 use crate::sync::holder::StackPage;
-use crate::sync::reads::Reads;
+use crate::sync::holder::reads::Reads;
 use crate::sys::clock::nanotime;
 use crate::sys::thread;
 

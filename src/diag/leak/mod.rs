@@ -32,7 +32,7 @@
 //!   number may look like one, and everything on the heap is a root, even if only candidates can reach it.
 //!
 //! The readers of an RwLock are known if they are goroutines and do not hold too many read locks at once
-//! (`sync/reads.rs`).
+//! (`sync/holder/reads.rs`).
 //!
 //! While the threads are stopped the search allocates nothing and takes no lock: the memory that it needs is
 //! mapped before (`desk.rs`). It does not search that memory, nor the stacks of goroutines that have ended.

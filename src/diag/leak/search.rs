@@ -18,7 +18,7 @@ use crate::sched::types::m::M;
 use crate::sched::types::status::Status;
 use crate::stack::slab;
 use crate::sync::holder::StackPage;
-use crate::sync::reads::Reads;
+use crate::sync::holder::reads::Reads;
 use crate::sync::{Blockers, Crowd};
 use crate::sys::inspect::{self, File, Memory};
 use crate::sys::mem::PAGE;

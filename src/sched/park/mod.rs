@@ -7,7 +7,6 @@ pub(crate) mod hold_parked;
 pub(crate) mod io_wait;
 pub(crate) mod limit;
 pub(crate) mod park_ready;
-pub(crate) mod runtime_lock;
 pub(crate) mod timers;
 pub(crate) mod wait;
 pub(crate) mod wait_queue;

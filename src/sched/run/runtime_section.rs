@@ -1,7 +1,8 @@
 //! Runtime sections: how a goroutine enters and leaves the runtime.
 //!
 //! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a
-//! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load.
+//! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load. A runtime lock
+//! (`base/lock.rs`) that code outside of the runtime takes is held in a section, too.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -10,6 +11,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::schedule;
 use crate::arch::Message;
+use crate::base::lock::{Guard, Lock, Ranked};
 use crate::sched::machine::SCHED;
 use crate::sched::types::current::current;
 use crate::sched::types::g::{G, Switch};
@@ -210,5 +212,22 @@ impl Drop for Section {
         // A signal handler that sees the new depth sees everything before it.
         compiler_fence(Ordering::SeqCst);
         m.in_runtime.set(depth - 1);
+    }
+}
+
+/// Kept with a [`Guard`]: the section that was entered for it; `None` on a foreign thread.
+pub(crate) type Entered = Option<Section>;
+
+impl<T: Ranked> Lock<T> {
+    /// Takes the lock, for code that may run anywhere.
+    #[inline]
+    pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
+        self.lock_with(enter())
+    }
+
+    /// As [`lock`](Lock::lock), for user code: no section is open.
+    #[inline(always)]
+    pub(crate) fn lock_from_user_code(&self) -> Guard<'_, T, Option<Outermost>> {
+        self.lock_with(enter_from_user_code())
     }
 }

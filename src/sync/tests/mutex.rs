@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lock_api::{RawMutex as _, RawMutexTimed as _};
 
-use crate::sync::raw_mutex::{CONTENDED, RawMutex, STARVING};
+use crate::sync::raw::mutex::{CONTENDED, RawMutex, STARVING};
 use crate::test_util::until;
 
 /// Whether the mutex is held, and its flags without CONTENDED.

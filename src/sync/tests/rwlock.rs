@@ -9,8 +9,8 @@ use std::time::Duration;
 use lock_api::{RawRwLock as _, RawRwLockFair as _, RawRwLockTimed as _, RawRwLockUpgrade as _};
 
 use crate::sync::Holders;
-use crate::sync::raw_rwlock::{READER, RawRwLock, STARVING, UPGRADABLE, WRITER};
-use crate::sync::rwlock_grant::Keep;
+use crate::sync::raw::rwlock::{READER, RawRwLock, STARVING, UPGRADABLE, WRITER};
+use crate::sync::raw::rwlock_grant::Keep;
 use crate::test_util::until;
 
 fn state(raw: &RawRwLock) -> u64 {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::sync::Semaphore;
-use crate::sync::raw_semaphore::ONE;
+use crate::sync::raw::semaphore::ONE;
 use crate::test_util::until;
 
 fn queued(semaphore: &Semaphore) -> usize {

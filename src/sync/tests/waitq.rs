@@ -5,7 +5,7 @@ use std::ptr;
 use crate::sched::park::park_ready::park;
 use crate::sched::park::wait::TIMED_OUT;
 use crate::sched::types::wait_reason::WaitReason;
-use crate::sync::waitq::{GRANTED, Node, Queue, RETRY};
+use crate::sync::raw::waitq::{GRANTED, Node, Queue, RETRY};
 
 const GO: usize = GRANTED;
 

@@ -15,22 +15,6 @@ pub(crate) mod park_ready {
     }
 }
 
-pub(crate) mod runtime_lock {
-    use crate::base::lock::{Guard, Lock};
-
-    pub(crate) struct Entered;
-
-    impl<T> Lock<T> {
-        pub(crate) fn lock(&self) -> Guard<'_, T, Entered> {
-            self.lock_with(Entered)
-        }
-
-        pub(crate) fn lock_from_user_code(&self) -> Guard<'_, T, Entered> {
-            self.lock_with(Entered)
-        }
-    }
-}
-
 pub(crate) mod clock {
     use std::time::{Duration, Instant};
 

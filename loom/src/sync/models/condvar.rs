@@ -9,9 +9,10 @@ use loom::thread;
 
 use super::check;
 use crate::base::atomic::Ordering;
-use crate::sync::raw_condvar::RawCondvar;
-use crate::sync::raw_mutex::RawMutex;
-use crate::sync::{new_condvar, new_mutex, starvation};
+use crate::sync::raw::condvar::RawCondvar;
+use crate::sync::raw::mutex::RawMutex;
+use crate::sync::raw::starvation;
+use crate::sync::{new_condvar, new_mutex};
 
 struct Tokens {
     mutex: RawMutex,

@@ -9,8 +9,9 @@ use loom::thread;
 
 use super::check;
 use crate::base::atomic::Ordering;
-use crate::sync::raw_mutex::{CONTENDED, RawMutex};
-use crate::sync::{new_mutex, spin, starvation};
+use crate::sync::new_mutex;
+use crate::sync::raw::mutex::{CONTENDED, RawMutex};
+use crate::sync::raw::{spin, starvation};
 
 struct Counter {
     raw: RawMutex,

@@ -9,9 +9,10 @@ use loom::thread;
 
 use super::check;
 use crate::base::atomic::Ordering;
-use crate::sync::raw_rwlock::{BLOCKS_READERS, BLOCKS_RECURSIVE, RawRwLock};
-use crate::sync::rwlock_grant::Keep;
-use crate::sync::{new_rwlock, spin, starvation};
+use crate::sync::new_rwlock;
+use crate::sync::raw::rwlock::{BLOCKS_READERS, BLOCKS_RECURSIVE, RawRwLock};
+use crate::sync::raw::rwlock_grant::Keep;
+use crate::sync::raw::{spin, starvation};
 
 struct Cell {
     raw: RawRwLock,

@@ -9,7 +9,7 @@ use loom::thread;
 
 use super::check;
 use crate::sync::new_semaphore;
-use crate::sync::raw_semaphore::{ONE, Outcome, RawSemaphore};
+use crate::sync::raw::semaphore::{ONE, Outcome, RawSemaphore};
 
 struct Guarded {
     raw: RawSemaphore,

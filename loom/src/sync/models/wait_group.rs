@@ -11,7 +11,7 @@ use super::check;
 use crate::base::atomic::Ordering;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sync::new_wait_group;
-use crate::sync::raw_wait_group::RawWaitGroup;
+use crate::sync::raw::wait_group::RawWaitGroup;
 
 struct Work {
     raw: RawWaitGroup,

@@ -34,7 +34,7 @@ use crate::chan::flavors::list::block::{BLOCK, Block};
 use crate::chan::flavors::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::park::channel_op::Inside;
-use crate::sched::park::runtime_lock::Entered;
+use crate::sched::run::runtime_section::Entered;
 use crate::sched::types::wait_reason::WaitReason;
 
 /// The bit of the tail's position that says that the channel is closed. The count of messages is above it.

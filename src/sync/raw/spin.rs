@@ -12,19 +12,19 @@ const ROUNDS: u32 = 4;
 const FIRST_PAUSES: u32 = 16;
 
 /// The spinning of one contender.
-pub(super) struct Spin {
+pub(in crate::sync) struct Spin {
     round: u32,
 }
 
 impl Spin {
     /// A contender that has not spun yet.
-    pub(super) fn new() -> Spin {
+    pub(in crate::sync) fn new() -> Spin {
         Spin { round: 0 }
     }
 
     /// Spins for one round. Returns false at once if further spinning is unlikely to help.
     #[must_use]
-    pub(super) fn once(&mut self) -> bool {
+    pub(in crate::sync) fn once(&mut self) -> bool {
         if self.round >= ROUNDS || !others_run() {
             return false;
         }
@@ -36,7 +36,7 @@ impl Spin {
     }
 
     /// Allows all rounds again, after a wake-up.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::sync) fn reset(&mut self) {
         self.round = 0;
     }
 }

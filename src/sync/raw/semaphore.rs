@@ -19,24 +19,24 @@ use crate::base::lock::{Lock, Rank, Ranked};
 use crate::sched::types::wait_reason::WaitReason;
 
 const QUEUED: usize = 1;
-pub(super) const ONE: usize = 2;
+pub(in crate::sync) const ONE: usize = 2;
 /// The largest number of permits that fits into the word beside QUEUED.
-pub(super) const MAX_PERMITS: usize = usize::MAX / ONE;
+pub(in crate::sync) const MAX_PERMITS: usize = usize::MAX / ONE;
 
-pub(super) struct RawSemaphore {
+pub(in crate::sync) struct RawSemaphore {
     /// `ONE` times the free permits, plus QUEUED.
-    pub(super) state: AtomicUsize,
-    pub(super) waiting: Lock<Waiting>,
+    pub(in crate::sync) state: AtomicUsize,
+    pub(in crate::sync) waiting: Lock<Waiting>,
 }
 
-pub(super) struct Waiting {
+pub(in crate::sync) struct Waiting {
     /// The tag of a node is the number of permits it asks for.
-    pub(super) queue: Queue,
+    pub(in crate::sync) queue: Queue,
     /// The number of permits that exist, free or taken.
-    pub(super) total: usize,
+    pub(in crate::sync) total: usize,
     /// The maximum: the given one, or the largest `total` so far if that is more. A request for more is an
     /// error.
-    pub(super) maximum: usize,
+    pub(in crate::sync) maximum: usize,
 }
 
 impl Ranked for Waiting {
@@ -45,7 +45,7 @@ impl Ranked for Waiting {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(in crate::sync) enum Outcome {
     Acquired,
     TimedOut,
     /// The request was for more than the maximum, which is in the variant.
@@ -54,13 +54,13 @@ pub(super) enum Outcome {
 
 impl RawSemaphore {
     /// The number of free permits.
-    pub(super) fn available(&self) -> usize {
+    pub(in crate::sync) fn available(&self) -> usize {
         self.state.load(Ordering::Relaxed) / ONE
     }
 
     #[inline]
     #[must_use]
-    pub(super) fn try_acquire(&self, n: usize) -> bool {
+    pub(in crate::sync) fn try_acquire(&self, n: usize) -> bool {
         let mut state = self.state.load(Ordering::Relaxed);
         if n == 0 {
             return true;
@@ -81,7 +81,7 @@ impl RawSemaphore {
     }
 
     #[inline]
-    pub(super) fn acquire(&self, n: usize, deadline: Option<Instant>) -> Outcome {
+    pub(in crate::sync) fn acquire(&self, n: usize, deadline: Option<Instant>) -> Outcome {
         if self.try_acquire(n) { Outcome::Acquired } else { self.acquire_slow(n, deadline) }
     }
 
@@ -119,7 +119,7 @@ impl RawSemaphore {
 
     /// Returns `n` permits.
     #[inline]
-    pub(super) fn release(&self, n: usize) {
+    pub(in crate::sync) fn release(&self, n: usize) {
         // Release pairs with the Acquire of the next holder of these permits.
         let before = self.state.fetch_add(n * ONE, Ordering::Release);
         if before & QUEUED != 0 {
@@ -137,7 +137,7 @@ impl RawSemaphore {
 
     /// Adds `n` new permits. If there would be more than `MAX_PERMITS`, does nothing and returns false.
     #[must_use]
-    pub(super) fn add(&self, n: usize) -> bool {
+    pub(in crate::sync) fn add(&self, n: usize) -> bool {
         let mut waiting = self.waiting.lock();
         let Some(total) = waiting.total.checked_add(n).filter(|total| *total <= MAX_PERMITS) else {
             return false;
@@ -152,7 +152,7 @@ impl RawSemaphore {
     }
 
     /// Records that the holder of `n` permits will never return them.
-    pub(super) fn forget(&self, n: usize) {
+    pub(in crate::sync) fn forget(&self, n: usize) {
         self.waiting.lock().total -= n;
     }
 

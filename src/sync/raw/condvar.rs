@@ -12,7 +12,7 @@
 
 use std::time::Instant;
 
-use super::raw_mutex::RawMutex;
+use super::mutex::RawMutex;
 use super::waitq::{Claimed, ClaimedList, GRANTED, NOTIFIED, Node, Queue, RETRY, Unlinked};
 use crate::base::atomic::{AtomicU32, Ordering};
 use crate::base::lock::Lock;
@@ -22,16 +22,16 @@ use crate::sched::types::wait_reason::WaitReason;
 /// its mutex.
 const STAYS: usize = 0;
 
-pub(super) struct RawCondvar {
+pub(in crate::sync) struct RawCondvar {
     /// 1 while the queue is not empty, else 0. Changes only under the queue's lock.
-    pub(super) waiting: AtomicU32,
-    pub(super) queue: Lock<Queue>,
+    pub(in crate::sync) waiting: AtomicU32,
+    pub(in crate::sync) queue: Lock<Queue>,
 }
 
 impl RawCondvar {
     /// Unlocks the mutex, which the caller holds, waits, and locks it again. Returns false if the deadline
     /// passed.
-    pub(super) fn wait(&self, mutex: &RawMutex, deadline: Option<Instant>) -> bool {
+    pub(in crate::sync) fn wait(&self, mutex: &RawMutex, deadline: Option<Instant>) -> bool {
         let node = Node::new(if deadline.is_none() { std::ptr::from_ref(mutex) as usize } else { STAYS });
         let mut queue = self.queue.lock();
         // SAFETY: we keep the node until a waker has claimed and readied it, or we have removed it below.
@@ -57,7 +57,7 @@ impl RawCondvar {
         true
     }
 
-    pub(super) fn notify_one(&self) -> bool {
+    pub(in crate::sync) fn notify_one(&self) -> bool {
         if !self.anybody_waits() {
             return false;
         }
@@ -79,7 +79,7 @@ impl RawCondvar {
         next.map(Next::go).is_some()
     }
 
-    pub(super) fn notify_all(&self) -> usize {
+    pub(in crate::sync) fn notify_all(&self) -> usize {
         if !self.anybody_waits() {
             return 0;
         }

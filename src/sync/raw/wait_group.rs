@@ -22,13 +22,13 @@ const ONE: u64 = 2;
 /// and no single addition can overflow from there.
 const MAX: u64 = u64::MAX / 4;
 
-pub(super) struct RawWaitGroup {
-    pub(super) state: AtomicU64,
-    pub(super) queue: Lock<Queue>,
+pub(in crate::sync) struct RawWaitGroup {
+    pub(in crate::sync) state: AtomicU64,
+    pub(in crate::sync) queue: Lock<Queue>,
 }
 
 impl RawWaitGroup {
-    pub(super) fn add(&self, n: usize) {
+    pub(in crate::sync) fn add(&self, n: usize) {
         if n == 0 {
             return;
         }
@@ -42,7 +42,7 @@ impl RawWaitGroup {
         }
     }
 
-    pub(super) fn done(&self) {
+    pub(in crate::sync) fn done(&self) {
         // Release pairs with the Acquire of the last `done`, here, and with that of `wait`.
         let before = self.state.fetch_sub(ONE, Ordering::AcqRel);
         if !(ONE..=MAX).contains(&before) {
@@ -54,12 +54,12 @@ impl RawWaitGroup {
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(in crate::sync) fn count(&self) -> usize {
         (self.state.load(Ordering::Relaxed) / ONE) as usize
     }
 
     /// Waits until the count is zero. Returns false if the deadline passed first.
-    pub(super) fn wait(&self, reason: WaitReason, deadline: Option<Instant>) -> bool {
+    pub(in crate::sync) fn wait(&self, reason: WaitReason, deadline: Option<Instant>) -> bool {
         // Acquire pairs with the Release in `done`.
         self.state.load(Ordering::Acquire) < ONE || self.wait_slow(reason, deadline)
     }

@@ -14,34 +14,34 @@ const LIMIT_MICROS: u32 = 1_000;
 
 /// Remembers when a waiter began to wait. It reads the clock only on demand, so a wait that ends well reads
 /// it once.
-pub(super) struct StarvationClock {
+pub(in crate::sync) struct StarvationClock {
     since: Option<u64>,
 }
 
 impl StarvationClock {
     /// The wait has not begun.
-    pub(super) fn new() -> StarvationClock {
+    pub(in crate::sync) fn new() -> StarvationClock {
         StarvationClock { since: None }
     }
 
     /// Records the start of the wait, unless it has begun before.
-    pub(super) fn start(&mut self) {
+    pub(in crate::sync) fn start(&mut self) {
         self.since.get_or_insert_with(nanos);
     }
 
     /// Whether the waiter counts as starving.
-    pub(super) fn is_starving(&self) -> bool {
+    pub(in crate::sync) fn is_starving(&self) -> bool {
         self.since.is_some_and(|since| current_bubble() != 0 || nanos() - since > LIMIT_NANOS)
     }
 }
 
 /// The current time in microseconds, as a stamp that others can check. It wraps after 71 minutes; a very old
 /// stamp then looks young for a millisecond.
-pub(super) fn stamp() -> u32 {
+pub(in crate::sync) fn stamp() -> u32 {
     (nanos() / 1_000) as u32
 }
 
 /// Whether the waiter that made this stamp counts as starving.
-pub(super) fn is_overdue(since: u32) -> bool {
+pub(in crate::sync) fn is_overdue(since: u32) -> bool {
     current_bubble() != 0 || stamp().wrapping_sub(since) > LIMIT_MICROS
 }

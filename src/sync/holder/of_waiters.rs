@@ -1,12 +1,12 @@
 //! Tells reports which goroutines hold the lock that a parked goroutine waits for, and which ones block it.
 
-use super::holder::StackPage;
-use super::raw_mutex::RawMutex;
-use super::raw_rwlock::{RawRwLock, TO_READ_UPGRADABLY, TO_UPGRADE, UPGRADABLE, WRITER, readers};
-use super::waitq::Node;
+use super::StackPage;
 use crate::base::atomic::Ordering;
 use crate::sched::park::wait::WaitPlace;
 use crate::sched::types::wait_reason::WaitReason;
+use crate::sync::raw::mutex::RawMutex;
+use crate::sync::raw::rwlock::{RawRwLock, TO_READ_UPGRADABLY, TO_UPGRADE, UPGRADABLE, WRITER, readers};
+use crate::sync::raw::waitq::Node;
 
 /// The holders of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! Go stays in its starving mode until it serves a waiter that has waited for less than a millisecond. With a
 //! queue so long that every waiter waits longer, Go never leaves the mode, and each turn costs a switch.
 //!
-//! `owner` is 0 while the lock is free. Otherwise it is the holder's mark (see `holder.rs`). The holder may
+//! `owner` is 0 while the lock is free. Otherwise it is the holder's mark (see `holder/mark.rs`). The holder may
 //! change it without any lock.
 //!
 //! `flags`:
@@ -55,22 +55,22 @@
 
 use std::time::Instant;
 
-use super::holder::{self, StackPage};
 use super::spin::Spin;
 use super::starvation::StarvationClock;
 use super::waitq::{Claimed, GRANTED, Node, Queue, RETRY, Unlinked};
 use crate::base::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
 use crate::base::lock::Lock;
 use crate::sched::types::wait_reason::WaitReason;
+use crate::sync::holder::{self, StackPage};
 
 const FREE: u32 = 0;
 
-pub(super) const CONTENDED: u32 = 1;
-pub(super) const QUEUED: u32 = 2;
+pub(in crate::sync) const CONTENDED: u32 = 1;
+pub(in crate::sync) const QUEUED: u32 = 2;
 const WOKEN: u32 = 4;
-pub(super) const STARVING: u32 = 8;
+pub(in crate::sync) const STARVING: u32 = 8;
 
-/// The lock under [`Mutex`](super::Mutex), for use with `lock_api`.
+/// The lock under [`Mutex`](crate::sync::Mutex), for use with `lock_api`.
 ///
 /// ```
 /// use gort::sync::RawMutex;
@@ -78,14 +78,14 @@ pub(super) const STARVING: u32 = 8;
 /// assert_eq!(*mutex.lock(), 1);
 /// ```
 pub struct RawMutex {
-    pub(super) owner: AtomicU32,
-    pub(super) flags: AtomicU32,
-    pub(super) queue: Lock<Queue>,
+    pub(in crate::sync) owner: AtomicU32,
+    pub(in crate::sync) flags: AtomicU32,
+    pub(in crate::sync) queue: Lock<Queue>,
 }
 
 impl RawMutex {
     #[inline]
-    pub(super) fn acquire(&self) {
+    pub(in crate::sync) fn acquire(&self) {
         if !self.try_acquire() {
             let taken = self.acquire_slow(None, false);
             debug_assert!(taken, "without a deadline a wait ends with the lock");
@@ -94,7 +94,7 @@ impl RawMutex {
 
     #[inline]
     #[must_use]
-    pub(super) fn try_acquire(&self) -> bool {
+    pub(in crate::sync) fn try_acquire(&self) -> bool {
         // Acquire pairs with the Release of the unlock.
         self.owner.compare_exchange(FREE, holder::here(), Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
@@ -102,13 +102,13 @@ impl RawMutex {
     /// Tries until the deadline, or forever if there is none.
     #[inline]
     #[must_use]
-    pub(super) fn acquire_until(&self, deadline: Option<Instant>) -> bool {
+    pub(in crate::sync) fn acquire_until(&self, deadline: Option<Instant>) -> bool {
         self.try_acquire() || self.acquire_slow(deadline, false)
     }
 
     /// Frees the lock. The caller holds it.
     #[inline]
-    pub(super) fn release(&self) {
+    pub(in crate::sync) fn release(&self) {
         if self.flags.load(Ordering::Relaxed) != 0 {
             return self.release_contended();
         }
@@ -139,27 +139,27 @@ impl RawMutex {
     }
 
     /// Hands the lock to the first waiter, if there is one. The caller holds it.
-    pub(super) fn release_fair(&self) {
+    pub(in crate::sync) fn release_fair(&self) {
         if self.flags.load(Ordering::Relaxed) & QUEUED == 0 || !self.hand_over() {
             self.release();
         }
     }
 
     /// Whether the lock is held.
-    pub(super) fn is_held(&self) -> bool {
+    pub(in crate::sync) fn is_held(&self) -> bool {
         self.owner.load(Ordering::Relaxed) != FREE
     }
 
     /// A page of the holder's stack. `None` if the lock is free, or if its new holder has not run since the
     /// hand-over.
-    pub(super) fn holder(&self) -> Option<StackPage> {
+    pub(in crate::sync) fn holder(&self) -> Option<StackPage> {
         StackPage::of_mark(self.owner.load(Ordering::Relaxed))
     }
 
     /// Queues a waiter that comes from another queue and now wants the lock. If the lock is free, returns the
     /// waiter to the caller instead. A queued waiter wakes with the claim `GRANTED` (it holds the lock and
     /// must call `acquire_granted`) or `RETRY` (it must call `acquire_woken`).
-    pub(super) fn requeue(&self, waiter: Unlinked) -> Option<Unlinked> {
+    pub(in crate::sync) fn requeue(&self, waiter: Unlinked) -> Option<Unlinked> {
         if self.flags.load(Ordering::Relaxed) & CONTENDED == 0 {
             self.announce_contention();
         }
@@ -172,13 +172,13 @@ impl RawMutex {
     }
 
     /// Takes the lock. The caller was requeued and then woken with `RETRY`, so it owns WOKEN.
-    pub(super) fn acquire_woken(&self) {
+    pub(in crate::sync) fn acquire_woken(&self) {
         self.acquire_slow(None, true);
     }
 
     /// Replaces the mark of the hand-over by the caller's own. The caller was queued, and an unlock has
     /// handed it the lock.
-    pub(super) fn acquire_granted(&self) {
+    pub(in crate::sync) fn acquire_granted(&self) {
         debug_assert!(self.is_held());
         self.owner.store(holder::here(), Ordering::Relaxed);
     }

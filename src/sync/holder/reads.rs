@@ -23,13 +23,13 @@ thread_local! {
 /// Records a lock that the caller has locked. Not inline: a shared-TLS goroutine may have changed threads
 /// inside the calling function, which must not reuse a thread-local address from before.
 #[inline(never)]
-pub(super) fn add(lock: usize) {
+pub(in crate::sync) fn add(lock: usize) {
     replace(0, lock);
 }
 
 /// Removes a lock that the caller is about to release. Not inline, for the same reason as [`add`].
 #[inline(never)]
-pub(super) fn remove(lock: usize) {
+pub(in crate::sync) fn remove(lock: usize) {
     replace(lock, 0);
 }
 

@@ -19,11 +19,11 @@ const PAGE_BITS: u32 = 12;
 const PAGES: u32 = (1 << 31) - 1;
 
 /// Set in every mark, so that no mark is 0. Alone, it marks a holder that does not run yet.
-pub(super) const SOMEBODY: u32 = 1 << 31;
+pub(in crate::sync) const SOMEBODY: u32 = 1 << 31;
 
 /// The mark of the caller.
 #[inline(always)]
-pub(super) fn here() -> u32 {
+pub(in crate::sync) fn here() -> u32 {
     SOMEBODY | page_of(arch::stack_pointer())
 }
 
@@ -32,31 +32,31 @@ fn page_of(address: usize) -> u32 {
 }
 
 /// The holder's mark, for a lock whose own word has no room for it.
-pub(super) struct Holder {
+pub(in crate::sync) struct Holder {
     mark: AtomicU32,
 }
 
 impl Holder {
     /// No mark: nobody holds the lock.
-    pub(super) const fn new() -> Holder {
+    pub(in crate::sync) const fn new() -> Holder {
         Holder { mark: AtomicU32::new(0) }
     }
 
     /// Sets the caller's mark. The caller has just taken the lock.
     #[inline(always)]
-    pub(super) fn mark(&self) {
+    pub(in crate::sync) fn mark(&self) {
         self.mark.store(here(), Ordering::Relaxed);
     }
 
     /// Clears the mark. The caller is about to release the lock; the Release of that step, or a fence in it,
     /// publishes this store.
     #[inline(always)]
-    pub(super) fn clear(&self) {
+    pub(in crate::sync) fn clear(&self) {
         self.mark.store(0, Ordering::Relaxed);
     }
 
     /// A page of the holder's stack, if the holder is known.
-    pub(super) fn page(&self) -> Option<StackPage> {
+    pub(in crate::sync) fn page(&self) -> Option<StackPage> {
         StackPage::of_mark(self.mark.load(Ordering::Relaxed))
     }
 }
@@ -67,7 +67,7 @@ pub(crate) struct StackPage(u32);
 
 impl StackPage {
     /// `None` if nobody holds the lock, or if the holder does not run yet.
-    pub(super) fn of_mark(mark: u32) -> Option<StackPage> {
+    pub(in crate::sync) fn of_mark(mark: u32) -> Option<StackPage> {
         (mark & PAGES != 0).then_some(StackPage(mark & PAGES))
     }
 

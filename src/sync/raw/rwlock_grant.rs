@@ -1,18 +1,18 @@
-//! Releases the reader-writer lock and chooses which waiters get it next. `raw_rwlock.rs` describes the word,
+//! Releases the reader-writer lock and chooses which waiters get it next. `rwlock.rs` describes the word,
 //! the queues and the invariants.
 
-use super::raw_rwlock::{
+use super::rwlock::{
     QUEUED, Queues, READER, RawRwLock, SHARED_QUEUED, STARVING, TO_UPGRADE, UPGRADABLE, WOKEN, WRITER,
     WRITER_QUEUED, readers,
 };
-use super::reads;
 use super::starvation;
 use super::waitq::{Claimed, ClaimedList, GRANTED, RETRY};
 use crate::base::atomic::Ordering;
+use crate::sync::holder::reads;
 
 /// What a holder keeps when it gives up its lock.
 #[derive(Clone, Copy)]
-pub(super) enum Keep {
+pub(in crate::sync) enum Keep {
     /// Nothing: the holder unlocks.
     Nothing = 0,
     /// A read lock: the holder downgrades.
@@ -28,7 +28,7 @@ fn one_is_awake(state: u64) -> bool {
 
 impl RawRwLock {
     #[inline]
-    pub(super) fn release_shared(&self) {
+    pub(in crate::sync) fn release_shared(&self) {
         reads::remove(self.address());
         // Release pairs with the Acquire of the next writer.
         let after = self.state.fetch_sub(READER, Ordering::Release).wrapping_sub(READER);
@@ -54,7 +54,7 @@ impl RawRwLock {
     }
 
     #[inline]
-    pub(super) fn release_exclusive(&self) {
+    pub(in crate::sync) fn release_exclusive(&self) {
         self.holder.clear();
         // Release pairs with the Acquire of the next holder.
         if self.state.compare_exchange(WRITER, 0, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -85,7 +85,7 @@ impl RawRwLock {
 
     /// Gives up the caller's write lock, except for what it keeps. With `fair`, hands the lock to the waiters
     /// that are next, so that nobody overtakes them.
-    pub(super) fn pass_on(&self, keep: Keep, fair: bool) {
+    pub(in crate::sync) fn pass_on(&self, keep: Keep, fair: bool) {
         let mut queues = self.queues.lock();
         let granted = self.pass_on_locked(&mut queues, keep, fair);
         drop(queues);
@@ -152,7 +152,7 @@ impl RawRwLock {
         writer
     }
 
-    pub(super) fn release_upgradable(&self, keep: Keep) {
+    pub(in crate::sync) fn release_upgradable(&self, keep: Keep) {
         self.holder.clear();
         let mut state = self.state.load(Ordering::Relaxed);
         while state & QUEUED == 0 {
@@ -187,7 +187,7 @@ impl RawRwLock {
 
     /// Grants the lock to the queued waiters that may have it now, or wakes them to compete. It is correct to
     /// call this at any time: if a holder keeps the waiters out, that holder's release will grant.
-    pub(super) fn grant(&self, queues: &mut Queues) -> ClaimedList {
+    pub(in crate::sync) fn grant(&self, queues: &mut Queues) -> ClaimedList {
         loop {
             // Acquire pairs with the Releases of earlier holders; `ready` passes their writes on to the
             // waiter.
@@ -280,7 +280,7 @@ impl RawRwLock {
 
     /// Clears the bits that are no longer true after a waiter has left the queues. `writer`: a writer was
     /// handed the lock.
-    pub(super) fn served(&self, queues: &Queues, writer: bool) {
+    pub(in crate::sync) fn served(&self, queues: &Queues, writer: bool) {
         let bits = queues.bits();
         let mut gone = QUEUED & !bits;
         if bits & WRITER_QUEUED == 0 {
