@@ -12,8 +12,8 @@
 //!   call.
 //! - std counts panics in a thread-local. After a move, `catch_unwind` would find the wrong count, and
 //!   so would the guard of every `Mutex` with poisoning.
-//! - libc keeps errno, the locale, malloc's cache, the resolver's state and `pthread_self` in
-//!   thread-locals.
+//! - libc keeps errno, the locale, the resolver's state, `pthread_self` and the id by which locks recognise
+//!   their owner in thread-locals.
 //! - `!Send` types (`Rc`, a `MutexGuard`) may rely on thread-locals for their soundness.
 //!
 //! A runtime that moves stackful coroutines between threads and ignores this has to declare `spawn`

@@ -1,5 +1,6 @@
 //! Processes: descriptors that stand for one (pidfds), forks, and the end of this one.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -23,6 +24,13 @@ pub(crate) fn pidfd(pid: u32) -> io::Result<OwnedFd> {
 pub(crate) fn at_fork_in_child(f: extern "C" fn()) {
     // SAFETY: libc calls the function in the child; what it may do is the caller's concern.
     unsafe { libc::pthread_atfork(None, None, Some(f)) };
+}
+
+/// The address of the function `name` in the libraries, if the program itself defines one of that name, too; 0 if
+/// they have none. Takes the loader's lock.
+pub(crate) fn next_definition(name: &CStr) -> usize {
+    // SAFETY: the name is NUL-terminated.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }
 
 /// Ends this process at once, without exit handlers: they may not run while other threads do.

@@ -3,12 +3,13 @@
 //! Life of a block: [`create`] turns zeroed memory into a block. Then, any number of times: a goroutine runs
 //! on it; [`run_destructors`] runs on the block, still inside the goroutine; [`refresh`] runs when no
 //! goroutine is on it. After a refresh, the thread-locals of every module but libc have the values of a new
-//! thread. libc's part keeps malloc's cache, as on a thread of a pool; `run_destructors` resets the libc
-//! state that a program can see.
+//! thread. libc's part stays as it is: its words for malloc are the M's (`malloc_cache.rs`), and
+//! `run_destructors` resets the libc state that a program can see.
 
 use std::ffi::c_void;
 use std::io;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{self, KeyData, Layout};
 use super::{loaded, pristine};
@@ -81,6 +82,7 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         put(tp, tcb::CANARY, get::<usize>(own, tcb::CANARY));
         put(tp, tcb::POINTER_GUARD, get::<usize>(own, tcb::POINTER_GUARD));
         put(tp, tcb::FEATURES, get::<u32>(own, tcb::FEATURES));
+        put(tp, layout.tid, new_id());
         put(tp, layout.stack_address, stack);
         put(tp, layout.stack_size, stack_size);
         put(tp, layout.key_data.specific, tp + layout.key_data.first_block);
@@ -106,38 +108,38 @@ pub(super) unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
     // SAFETY: no other code runs on the block, and this code returns to its own block before it touches TLS
     // again.
     unsafe {
-        set_tid(tp, get::<u32>(own, known().tid));
         arch::set_thread_pointer(tp);
         f();
         arch::set_thread_pointer(own);
     }
 }
 
-/// Stores in the block which OS thread runs on it from now on. Recursive mutexes and `raise` read it.
+/// The id of the first block, in the place where a thread has the kernel's id. Locks that know their owner
+/// (recursive and error-checking mutexes, rwlocks, the loader's lock) compare these ids. So each block has one
+/// of its own, above those of the kernel (which end at 2²²) and within the 30 bits that a futex has for an
+/// owner. Functions that pass the id to the kernel need the M's: see `sched/block/thread_id.rs`.
+const FIRST_ID: u32 = 1 << 29;
+
+/// A number that no other block has.
+fn new_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(FIRST_ID);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Runs `f` while the block at `tp` has the kernel's id `tid` in place of its own.
 ///
 /// # Safety
-/// `tp` is a block or a thread's own TLS, and no other thread runs on it.
-#[inline]
-pub(crate) unsafe fn set_tid(tp: usize, tid: u32) {
-    // SAFETY: the caller's promise.
-    unsafe { put(tp, tid_offset(), tid) }
-}
-
-/// The address of the thread id in the block at `tp`.
-#[inline]
-pub(crate) fn tid_in(tp: usize) -> usize {
-    tp + tid_offset()
-}
-
-#[inline]
-fn tid_offset() -> usize {
-    static OFFSET: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    let offset = OFFSET.load(std::sync::atomic::Ordering::Relaxed);
-    if offset != 0 {
-        return offset;
+/// `tp` is a block, and the caller runs on it or owns it; `f` takes no lock that knows its owner.
+pub(crate) unsafe fn with_tid<R>(tp: usize, tid: u32, f: impl FnOnce() -> R) -> R {
+    let offset = known().tid;
+    // SAFETY: a field of the block, which the caller owns.
+    unsafe {
+        let own: u32 = get(tp, offset);
+        put(tp, offset, tid);
+        let result = f();
+        put(tp, offset, own);
+        result
     }
-    OFFSET.store(known().tid, std::sync::atomic::Ordering::Relaxed);
-    known().tid
 }
 
 /// Whether the goroutine on this block has left its thread-locals as it found them. If so, neither

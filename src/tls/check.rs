@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::layout::Layout;
-use super::{block, pristine};
+use super::{block, malloc_cache, pristine};
 use crate::arch;
 use crate::sys::{mem, thread};
 
@@ -43,23 +43,20 @@ pub(crate) fn run(current: isize) -> Result<(), String> {
 }
 
 fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
-    let (below, above, align) = (layout.below, layout.above, layout.align);
-    let size = (below + above + align).next_multiple_of(mem::PAGE);
-    let memory = mem::reserve(size).map_err(|e| e.to_string())?;
-    let tp = (memory + below).next_multiple_of(align);
+    let (first, _) = new_block(layout)?;
+    // SAFETY: nobody has run on the new block yet.
+    unsafe { malloc_cache::learn(layout, first) };
     MARK.set(1);
     let own_thread = std::thread::current().id();
-    // SAFETY: fresh zeroed memory of the right size and alignment.
-    unsafe { block::create(tp, memory, size) }.map_err(|e| e.to_string())?;
+    let (tp, memory) = new_block(layout)?;
     // SAFETY: nobody has run on the new block yet.
     unsafe { pristine::learn(layout, tp, current) };
     let mut seen = Seen::default();
     let own = arch::thread_pointer();
     // SAFETY: the block is complete, and no reference into its TLS outlives the switch back.
     unsafe {
-        block::set_tid(tp, thread::tid());
         arch::set_thread_pointer(tp);
-        seen.look();
+        block::with_tid(tp, thread::tid(), || seen.look());
         block::run_destructors();
         arch::set_thread_pointer(own);
     }
@@ -73,7 +70,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     // SAFETY: as for the first switch.
     unsafe {
         arch::set_thread_pointer(tp);
-        again.look();
+        block::with_tid(tp, thread::tid(), || again.look());
         block::run_destructors();
         arch::set_thread_pointer(own);
     }
@@ -86,11 +83,22 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
         (seen.stack == memory, "pthread_getattr_np does not see the block's stack"),
         (DESTROYED.load(std::sync::atomic::Ordering::Relaxed), "thread-local destructors did not run"),
     ];
-    // The block stays mapped: a malloc arena may still refer to the block's cache.
     match checks.iter().find(|(ok, _)| !ok) {
         None => Ok(()),
         Some((_, what)) => Err((*what).to_string()),
     }
+}
+
+/// A new block, and where the memory begins that it takes for its stack. Both stay mapped: a malloc arena may
+/// refer to the block's cache.
+fn new_block(layout: &Layout) -> Result<(usize, usize), String> {
+    let (below, above, align) = (layout.below, layout.above, layout.align);
+    let size = (below + above + align).next_multiple_of(mem::PAGE);
+    let memory = mem::reserve(size).map_err(|e| e.to_string())?;
+    let tp = (memory + below).next_multiple_of(align);
+    // SAFETY: fresh zeroed memory of the right size and alignment.
+    unsafe { block::create(tp, memory, size) }.map_err(|e| e.to_string())?;
+    Ok((tp, memory))
 }
 
 #[derive(Default)]

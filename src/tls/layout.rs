@@ -54,8 +54,7 @@ pub(super) struct Module {
     pub(super) image: usize,
     pub(super) image_size: usize,
     pub(super) size: usize,
-    /// Whether this is libc, whose variables (malloc's cache, locale) stay with a block for its next
-    /// goroutine.
+    /// Whether this is libc, whose variables stay with a block for its next goroutine.
     pub(super) is_libc: bool,
 }
 

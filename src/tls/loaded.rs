@@ -27,6 +27,11 @@ pub(super) const SPARE: usize = 256;
 /// The loader's count of loaded libraries when gort last checked.
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
+/// Where the loader links the next library, if none was loaded before gort started. As long as there is none,
+/// nobody has to ask the loader. That matters, because the loader's lock may be held for long: by a goroutine that
+/// waits in a callback of `dl_iterate_phdr`.
+static LAST_LINK: AtomicPtr<AtomicPtr<u8>> = AtomicPtr::new(ptr::null_mut());
+
 /// The modules in the spare room. Their images are copies, because a library can be unloaded. Old lists are
 /// leaked.
 static IN_SPARE_ROOM: AtomicPtr<Vec<Module>> = AtomicPtr::new(ptr::null_mut());
@@ -34,6 +39,9 @@ static IN_SPARE_ROOM: AtomicPtr<Vec<Module>> = AtomicPtr::new(ptr::null_mut());
 /// Called before the layout is found: the libraries that are loaded by then are part of the layout.
 pub(super) fn init() {
     SEEN.store(count(), Ordering::Release);
+    if let Some(link) = end_of_module_list() {
+        LAST_LINK.store(link.cast_mut(), Ordering::Relaxed);
+    }
 }
 
 /// The modules in the spare room of a block, whose initial values the block's next goroutine needs.
@@ -46,6 +54,12 @@ pub(super) fn modules() -> &'static [Module] {
 /// Fails if no block can be made any more, because a library needs more room than [`SPARE`]. The caller must
 /// be allowed to allocate.
 pub(super) fn check(layout: &Layout) -> io::Result<()> {
+    // SAFETY: the word belongs to an entry that is never unloaded.
+    if unsafe { LAST_LINK.load(Ordering::Relaxed).as_ref() }
+        .is_some_and(|next| next.load(Ordering::Relaxed).is_null())
+    {
+        return Ok(());
+    }
     let count = count();
     // Acquire pairs with the release in `look`: the list of modules is at least as new as the count.
     if SEEN.load(Ordering::Acquire) == count { Ok(()) } else { look(layout, count) }
@@ -104,4 +118,35 @@ fn count() -> u64 {
     // SAFETY: the callback has the right type, and the number outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
     count
+}
+
+/// The address of the pointer where the loader will link the next module. `None` unless the loader's own
+/// entry is the last of the list, as it is when no library was loaded after start-up; that entry is never
+/// unloaded.
+pub(super) fn end_of_module_list() -> Option<*const AtomicPtr<u8>> {
+    /// The public start of the loader's records (link.h).
+    #[repr(C)]
+    struct LinkMap {
+        address: usize,
+        name: *const libc::c_char,
+        dynamic: *const u8,
+        next: AtomicPtr<u8>,
+        previous: *const LinkMap,
+    }
+    #[repr(C)]
+    struct Debug {
+        version: i32,
+        map: *const LinkMap,
+    }
+    // SAFETY: `_r_debug` has this public layout, and all modules of the list are loaded.
+    unsafe {
+        let debug = libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()).cast::<Debug>();
+        let mut map = debug.as_ref()?.map.as_ref()?;
+        while let Some(next) = map.next.load(Ordering::Acquire).cast::<LinkMap>().as_ref() {
+            map = next;
+        }
+        let name = std::ffi::CStr::from_ptr(map.name).to_bytes();
+        let file = name.rsplit(|&b| b == b'/').next()?;
+        file.starts_with(b"ld-linux").then_some(&raw const map.next)
+    }
 }

@@ -14,6 +14,7 @@
 //!   x86-64 TCB head is hard-coded.
 //! - [`block`] makes blocks and refreshes them for their next goroutine.
 //! - [`loaded`] handles libraries that are loaded while goroutines run.
+//! - [`malloc_cache`] lets all goroutines of an M use the M's cache of free memory.
 //! - [`pristine`] recognises a goroutine that used no thread-locals, which saves most of the work at its end.
 //! - [`check`] runs code on a block before the runtime relies on it.
 //!
@@ -25,6 +26,7 @@ pub(crate) mod block;
 mod check;
 pub(crate) mod layout;
 pub(crate) mod loaded;
+pub(crate) mod malloc_cache;
 mod pristine;
 
 pub(crate) use check::run as self_check;

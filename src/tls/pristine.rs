@@ -16,8 +16,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use super::block;
 use super::layout::Layout;
+use super::{block, loaded, malloc_cache};
 
 /// The largest static TLS, in words, that is compared. With more, every goroutine takes the slow path.
 const MAX_WORDS: usize = 128;
@@ -67,7 +67,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         expected: [0; MAX_WORDS],
         mask: [0; MAX_WORDS],
         count,
-        next_module: end_of_module_list()?,
+        next_module: loaded::end_of_module_list()?,
         next_key,
         // SAFETY: libc's key table is never freed.
         next_key_sequence: unsafe { (*next_key).load(Ordering::Relaxed) },
@@ -81,7 +81,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
     }
     // The words that change while malloc runs are malloc's: they are not compared.
     // SAFETY: nobody else runs on the block.
-    unsafe { block::on_block(tp, use_malloc) };
+    unsafe { block::on_block(tp, malloc_cache::use_malloc) };
     for i in 0..count {
         // SAFETY: within the block.
         if unsafe { *words(tp).add(i) } != pristine.expected[i] {
@@ -93,44 +93,6 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         *pristine.mask.get_mut(usize::try_from(index).ok()?)? = 0;
     }
     Some(pristine)
-}
-
-extern "C" fn use_malloc() {
-    for size in [24, 1000, 100_000] {
-        // SAFETY: allocates and frees.
-        unsafe { libc::free(std::hint::black_box(libc::malloc(size))) };
-    }
-}
-
-/// The address of the pointer where the loader will link the next module. `None` unless the loader's own
-/// entry is the last of the list, as it is when no library was loaded after start-up; that entry is never
-/// unloaded.
-fn end_of_module_list() -> Option<*const AtomicPtr<u8>> {
-    /// The public start of the loader's records (link.h).
-    #[repr(C)]
-    struct LinkMap {
-        address: usize,
-        name: *const libc::c_char,
-        dynamic: *const u8,
-        next: AtomicPtr<u8>,
-        previous: *const LinkMap,
-    }
-    #[repr(C)]
-    struct Debug {
-        version: i32,
-        map: *const LinkMap,
-    }
-    // SAFETY: `_r_debug` has this public layout, and all modules of the list are loaded.
-    unsafe {
-        let debug = libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()).cast::<Debug>();
-        let mut map = debug.as_ref()?.map.as_ref()?;
-        while let Some(next) = map.next.load(Ordering::Acquire).cast::<LinkMap>().as_ref() {
-            map = next;
-        }
-        let name = std::ffi::CStr::from_ptr(map.name).to_bytes();
-        let file = name.rsplit(|&b| b == b'/').next()?;
-        file.starts_with(b"ld-linux").then_some(&raw const map.next)
-    }
 }
 
 /// Whether the goroutine on the block at `tp` left nothing behind.

@@ -3,4 +3,5 @@
 pub(crate) mod lock_os_thread;
 pub(crate) mod marked_call;
 pub(crate) mod setxid;
+pub(crate) mod thread_id;
 pub(crate) mod unmarked;

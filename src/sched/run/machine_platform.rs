@@ -60,7 +60,7 @@ impl Platform for Machine {
     }
 
     /// Of `next`, whose first line was prefetched before: the rest of its G, the top of its stack, and of its
-    /// thread-locals `CURRENT` and, if it last ran on another M, the thread id. (Its other thread-locals are
+    /// thread-locals `CURRENT` and, if it last ran on another M, malloc's words. (Its other thread-locals are
     /// needed at its end, if at all, and would only displace useful lines.) Of `after`: the first line.
     #[inline(always)]
     fn prefetch(&self, m: &'static M, next: *const G, after: *const G) {
@@ -72,7 +72,7 @@ impl Platform for Machine {
         if tp != 0 {
             prefetch::line(current_in(tp));
             if !last_m.is_some_and(|last| std::ptr::eq(last, m)) {
-                prefetch::line(tls::block::tid_in(tp));
+                prefetch::line(tls::malloc_cache::address_in(tp));
             }
         }
         let depth = (next as isize - context as isize).clamp(64, 64 * DEEPEST);

@@ -84,8 +84,8 @@ pub(crate) struct G {
     pub(crate) link: Cell<*const G>,
     /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
     pub(crate) locked_m: OwnerRef<M>,
-    /// The thread id in its TLS block.
-    pub(crate) tid: Cell<u32>,
+    /// The number of the M whose malloc cache its TLS block uses (`tls/malloc_cache.rs`).
+    pub(crate) m_number: Cell<u32>,
     /// Nesting of lock_os_thread.
     pub(crate) lock_count: OwnerU32,
     /// Inside `gort::blocking`.
@@ -139,7 +139,7 @@ impl G {
             context: OwnerUsize::new(0),
             link: Cell::new(ptr::null()),
             locked_m: OwnerRef::new(),
-            tid: Cell::new(0),
+            m_number: Cell::new(0),
             lock_count: OwnerU32::new(0),
             blocking: OwnerBool::new(false),
             block_made: Cell::new(false),

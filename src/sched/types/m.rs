@@ -28,6 +28,8 @@ pub(crate) struct M {
     pub(crate) own_tp: Cell<usize>,
     pub(crate) tp: Cell<usize>,
     pub(crate) tid: AtomicU32,
+    /// The number of its thread, which no other M and no later thread of this M has.
+    pub(crate) number: Cell<u32>,
     /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
     pub(crate) current_slot: Cell<*const Cell<*const G>>,
     pub(crate) random: Cell<u64>,
@@ -93,6 +95,7 @@ impl M {
             own_tp: Cell::new(0),
             tp: Cell::new(0),
             tid: AtomicU32::new(0),
+            number: Cell::new(0),
             current_slot: Cell::new(ptr::null()),
             random: Cell::new(0x9E37_79B9_7F4A_7C15 ^ u64::from(id + 1).wrapping_mul(0xD6E8_FEB8_6659_FD93)),
             g0: Cell::new(0),

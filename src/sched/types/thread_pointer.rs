@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::g::G;
 use super::m::M;
@@ -16,6 +16,9 @@ impl M {
         self.own_tp.set(arch::thread_pointer());
         self.tp.set(arch::thread_pointer());
         self.tid.store(tid, Ordering::Relaxed);
+        static THREADS: AtomicU32 = AtomicU32::new(1);
+        self.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+        tls::malloc_cache::make();
         self.current_slot.set(current_slot);
         // A signal may have been sent to this M's previous thread after that had ended.
         self.signalled.store(false, Ordering::Relaxed);
@@ -29,10 +32,10 @@ impl M {
         if block == 0 {
             // SAFETY: the slot lies in this thread's own TLS, which lives as long as the thread.
             unsafe { (*self.current_slot.get()).set(g) };
-        } else if g.tid.get() != self.tid() {
-            g.tid.set(self.tid());
-            // SAFETY: we own g, so nobody else runs on its block.
-            unsafe { tls::block::set_tid(block, self.tid()) };
+        } else if g.m_number.get() != self.number.get() {
+            g.m_number.set(self.number.get());
+            // SAFETY: we own g, so nobody else runs on its block; `adopt_thread` made the cache.
+            unsafe { tls::malloc_cache::share(self.own_tp.get(), block) };
         }
         if tp != self.tp.get() {
             self.tp.set(tp);
