@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 
 use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
+use crate::stack::size;
 use crate::sys::signal::{self, MEMORY_FAULTS, Previous, SigInfo};
 use crate::sys::{process, stderr, thread};
 
@@ -51,12 +52,22 @@ fn report(g: &'static G) {
     if let Some(site) = g.site.get() {
         let _ = write!(out, " (spawned at {site})");
     }
-    let _ = writeln!(
+    let class = g.slot.class();
+    let _ = write!(
         out,
-        " has overflowed its stack of {} KiB\nfatal runtime error: stack overflow; a larger stack \
-         can be had with gort::Builder::stack_size",
-        g.slot.class().usable() >> 10
+        " has overflowed its stack of {} KiB\nfatal runtime error: stack overflow; ",
+        class.usable() >> 10
     );
+    let _ = out.write_str(if class.is_growable() {
+        "stacks can grow further with GORT_MAX_STACK or gort::runtime::Config::max_stack\n"
+    } else if size::max_stack() > class.usable() {
+        "it could not grow, because it was started with a smaller stack_size, or while thousands of other \
+         goroutines were alive. A larger stack can be had with gort::Builder::stack_size; for all goroutines \
+         with GORT_STACK_SIZE or gort::runtime::Config::stack_size\n"
+    } else {
+        "a larger stack can be had with gort::Builder::stack_size; for all goroutines with GORT_MAX_STACK or \
+         gort::runtime::Config::max_stack\n"
+    });
     stderr::write(out.as_str());
 }
 

@@ -36,7 +36,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Context;
 
 use super::task_word::TaskWord;
@@ -51,6 +51,8 @@ use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::g::GList;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
+#[cfg(feature = "http")]
+use crate::stack::size::Need;
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
 
@@ -182,10 +184,32 @@ impl Crew {
     }
 }
 
+/// The least stack (bytes) of the crew's goroutines; 0 if the usual one will do.
+static STACK: AtomicUsize = AtomicUsize::new(0);
+
+/// From now on, futures are polled with at least this many bytes of stack.
+///
+/// # Errors
+/// No goroutine can have a stack of this size.
+#[cfg(feature = "http")]
+pub(crate) fn need_stack(bytes: usize) -> io::Result<()> {
+    boot::ensure();
+    Need::for_stack(bytes)?;
+    STACK.fetch_max(bytes, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Whether the calling goroutine was started before a server asked for more stack than it has. Then a new one
+/// comes in its place.
+fn is_too_small() -> bool {
+    current().is_some_and(|g| g.slot.class().usable() < STACK.load(Ordering::Relaxed))
+}
+
 /// Starts a new goroutine, which is the one that is coming.
 fn start() -> io::Result<()> {
     // It is in no bubble, even if the caller is in one.
-    spawn_in_bubble(0, Location::caller(), work).map(drop).inspect_err(|_| {
+    let stack = Some(STACK.load(Ordering::Relaxed)).filter(|&bytes| bytes != 0);
+    spawn_in_bubble(0, stack, Location::caller(), work).map(drop).inspect_err(|_| {
         let _inside = runtime_section::enter();
         let mut crew = CREW.lock_inside();
         crew.coming = false;
@@ -308,6 +332,12 @@ unsafe fn retract(_: *const Hook) {}
 fn work() {
     let mut came = true;
     loop {
+        if came && is_too_small() {
+            match start() {
+                Ok(()) => return,
+                Err(_) => came = false,
+            }
+        }
         let end = nanotime() + TURN;
         while let Some(task) = take(std::mem::take(&mut came)) {
             poll(task);

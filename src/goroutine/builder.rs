@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::join::{self, JoinHandle};
 use super::scope::{Scope, ScopedJoinHandle};
-use super::usual_size;
+use super::stack_of;
 use crate::sched::run::spawn::Spec;
-use crate::stack::size::SizeClass;
 
 /// Configures a goroutine before it starts, as `std::thread::Builder` does for threads.
 ///
@@ -28,7 +27,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The defaults: no name, 256 KiB of address space for the stack.
+    /// The defaults: no name, and a stack that grows as needed (see [`guide::stacks`](crate::guide::stacks)).
     pub fn new() -> Builder {
         Builder::default()
     }
@@ -39,9 +38,11 @@ impl Builder {
         self
     }
 
-    /// Sets how much stack, in bytes, the goroutine can use at least. Only pages that it touches cost memory.
+    /// Sets how much stack, in bytes, the goroutine can use at least, however many others there are. Only pages
+    /// that it touches cost memory.
     ///
-    /// The size may be up to 64 MiB. Anything below 16 KiB counts as 16 KiB.
+    /// The size may be up to 1 GiB. Anything below 16 KiB counts as 16 KiB. A stack of less than the usual
+    /// 256 KiB does not grow: it is for programs with very many small goroutines.
     pub fn stack_size(mut self, bytes: usize) -> Builder {
         self.stack_size = Some(bytes);
         self
@@ -52,17 +53,14 @@ impl Builder {
         private_tls: bool,
         site: &'static Location<'static>,
     ) -> io::Result<(Spec, Option<Arc<str>>)> {
-        let class = match self.stack_size {
-            Some(bytes) => SizeClass::for_stack(bytes)?,
-            None => usual_size(private_tls),
-        };
-        Ok((Spec { class, private_tls, site, bubble: None }, self.name.map(Arc::from)))
+        let stack = stack_of(self.stack_size, private_tls)?;
+        Ok((Spec { stack, private_tls, site, bubble: None }, self.name.map(Arc::from)))
     }
 
     /// Starts a goroutine.
     ///
     /// # Errors
-    /// If the stack size is more than 64 MiB, or if memory, address space or mappings are exhausted; the
+    /// If the stack size is more than 1 GiB, or if memory, address space or mappings are exhausted; the
     /// error says which limit was reached. The error's kind is `Unsupported` if the system lacks something
     /// that gort needs.
     #[track_caller]

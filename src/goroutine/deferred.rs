@@ -257,7 +257,7 @@ fn start_service() {
     boot::ensure();
     START.call_once(|| {
         // The service goroutine is in no bubble, even if the first caller is in one.
-        if let Err(error) = spawn_in_bubble(0, Location::caller(), serve) {
+        if let Err(error) = spawn_in_bubble(0, None, Location::caller(), serve) {
             panic!("failed to start the goroutine that runs timers' code: {error}");
         }
         STARTED.store(true, Ordering::Relaxed);
@@ -309,7 +309,7 @@ fn pause() {
 fn start(deferred: Arc<Deferred>) -> io::Result<()> {
     let number = deferred.bubble;
     let code = Code(Some(deferred));
-    spawn_in_bubble(number, Location::caller(), move || code.run())?;
+    spawn_in_bubble(number, None, Location::caller(), move || code.run())?;
     if number != 0 {
         (hooks().bubble.unpin)(number);
     }

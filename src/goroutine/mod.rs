@@ -17,7 +17,7 @@ use std::panic::Location;
 
 use crate::sched::boot;
 use crate::sched::run::spawn::Spec;
-use crate::stack::size::SizeClass;
+use crate::stack::size::Need;
 
 pub use builder::Builder;
 pub use current::{Goroutine, current};
@@ -56,16 +56,17 @@ where
     }
 }
 
-/// The slot size of a goroutine that asks for none.
-fn usual_size(private_tls: bool) -> SizeClass {
-    boot::ensure(); // which finds out how large it is
-    SizeClass::usual(private_tls)
+/// The stack of a goroutine that needs at least this many bytes; `None`: that has no wish.
+fn stack_of(bytes: Option<usize>, private_tls: bool) -> io::Result<Need> {
+    boot::ensure(); // which finds out how large stacks are
+    bytes.map_or(Ok(Need::usual(private_tls)), Need::for_stack)
 }
 
 /// Like [`spawn`], but starts the goroutine in the bubble of this number (0: in none), whatever bubble the
-/// caller is in.
+/// caller is in, and with at least this many bytes of stack, if any are asked for.
 pub(crate) fn spawn_in_bubble<F, T>(
     bubble: u8,
+    stack_size: Option<usize>,
     site: &'static Location<'static>,
     f: F,
 ) -> io::Result<JoinHandle<T>>
@@ -73,7 +74,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let spec = Spec { class: usual_size(true), private_tls: true, site, bubble: Some(bubble) };
+    let spec = Spec { stack: stack_of(stack_size, true)?, private_tls: true, site, bubble: Some(bubble) };
     // SAFETY: everything is 'static.
     unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
 }

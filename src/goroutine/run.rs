@@ -2,13 +2,14 @@
 
 use std::panic::{Location, resume_unwind};
 
-use super::{join, usual_size};
+use super::{join, stack_of};
 use crate::sched::run::spawn::Spec;
+use crate::stack::size::MAIN_STACK;
 
 /// Runs `f` as a goroutine and blocks the caller until it returns.
 ///
 /// The first call starts the runtime, of which a process has one. `run` may be called any number of times,
-/// from many threads at once, and from goroutines. When `main` returns the process exits, even if goroutines
+/// from many threads at once, and from goroutines. The goroutine has a stack of 8 MiB at least. When `main` returns the process exits, even if goroutines
 /// still run.
 ///
 /// # Panics
@@ -25,9 +26,13 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let spec = Spec { class: usual_size(true), private_tls: true, site: Location::caller(), bubble: None };
-    // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
-    let handle = match unsafe { join::start(&spec, None, None, f) } {
+    let site = Location::caller();
+    let started = stack_of(Some(MAIN_STACK), true).and_then(|stack| {
+        let spec = Spec { stack, private_tls: true, site, bubble: None };
+        // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
+        unsafe { join::start(&spec, None, None, f) }
+    });
+    let handle = match started {
         Ok(handle) => handle,
         Err(error) => panic!("failed to start the main goroutine: {error}"),
     };

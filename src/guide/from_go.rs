@@ -97,9 +97,10 @@
 //! assert_eq!(halves[0] + halves[1], 499_500);
 //! ```
 //!
-//! **Stacks do not grow by copying.** A stack is 256 KiB of address space, and uses memory only for the
-//! pages that were touched. A goroutine costs one page, a little more than 4 KiB, where Go starts with
-//! 2 KiB. Deep recursion needs [a larger stack](super::stacks).
+//! **Stacks do not move.** They grow in place, up to 64 MiB unless you [choose](super::stacks) another limit
+//! (Go's is 1 GB), and use memory only for the pages that were touched. A goroutine costs at least one page,
+//! a little more than 4 KiB, where Go starts with 2 KiB. In a crowd of more than ten thousand goroutines the
+//! further ones have 256 KiB and cannot grow.
 //!
 //! **There is no garbage collector**, so there are no pauses, no GC assists and no finalizers.
 //!

@@ -220,7 +220,8 @@ async fn answer<H: Handler>(
         };
     }
     let request = Request::from_parts(parts, upload.into());
-    match crate::Builder::new().spawn(move || handler.handle(request).map(Body::read_elsewhere)) {
+    let builder = limits.stack_size.map_or_else(crate::Builder::new, |n| crate::Builder::new().stack_size(n));
+    match builder.spawn(move || handler.handle(request).map(Body::read_elsewhere)) {
         Ok(handle) => handle.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }

@@ -54,6 +54,7 @@ impl Server {
                 write_timeout: Duration::from_secs(60),
                 keep_alive: true,
                 shutdown_timeout: Duration::from_secs(30),
+                stack_size: None,
             },
             max_connections: 65_536,
         }
@@ -62,6 +63,14 @@ impl Server {
     /// The largest number of connections open at once. Default: 65,536. Further clients wait to be accepted.
     pub fn max_connections(mut self, connections: usize) -> Server {
         self.max_connections = connections.max(1);
+        self
+    }
+
+    /// How much stack, in bytes, a handler can use at least, however many goroutines there are; up to 1 GiB.
+    /// Without this a handler has what any goroutine has: 256 KiB in a crowd, and up to 64 MiB otherwise. The
+    /// goroutines that serve requests are shared by all servers of the process, so the largest size counts.
+    pub fn stack_size(mut self, bytes: usize) -> Server {
+        self.limits.stack_size = Some(bytes);
         self
     }
 
@@ -125,8 +134,10 @@ impl Server {
     /// [`signal::notify_context`](crate::signal::notify_context) for a context that ends with Ctrl-C.
     ///
     /// # Errors
-    /// The listener's error if it failed; otherwise `TimedOut` if the server had to cut off some requests.
+    /// The listener's error if it failed; `InvalidInput` if no goroutine can have a stack of
+    /// [`stack_size`](Server::stack_size); otherwise `TimedOut` if the server had to cut off some requests.
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
+        self.limits.stack_size.map_or(Ok(()), crew::need_stack)?;
         let listener = Arc::new(listener);
         // The connections end with the caller's context, and also when the accept loop ends because of an
         // error.

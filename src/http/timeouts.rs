@@ -20,6 +20,7 @@ pub(super) struct Limits {
     pub(super) write_timeout: Duration,
     pub(super) keep_alive: bool,
     pub(super) shutdown_timeout: Duration,
+    pub(super) stack_size: Option<usize>,
 }
 
 /// A connection's view of the server's shutdown.

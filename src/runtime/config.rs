@@ -63,6 +63,27 @@ impl Config {
         self
     }
 
+    /// How much stack, in bytes, each goroutine can use at least, however many there are; up to 1 GiB. Unless
+    /// set (here or by `GORT_STACK_SIZE=256K`), 256 KiB of address space. A larger size costs address space
+    /// and, for very many goroutines, page tables: 4 kB each from 2 MiB on.
+    ///
+    /// ```
+    /// let _ = gort::runtime::Config::new().stack_size(1 << 20).max_stack(256 << 20);
+    /// ```
+    pub fn stack_size(mut self, bytes: usize) -> Config {
+        self.scheduler.stack_size = Some(bytes);
+        self
+    }
+
+    /// How deep, in bytes, the stack of a goroutine can grow as long as there are at most 10,000 goroutines;
+    /// up to 1 GiB. Unless set (here or by `GORT_MAX_STACK=64M`), 64 MiB. With 0 stacks do not grow beyond
+    /// [`stack_size`](Config::stack_size), and the first ten thousand goroutines need 4 kB less each. See
+    /// [`guide::stacks`](crate::guide::stacks).
+    pub fn max_stack(mut self, bytes: usize) -> Config {
+        self.scheduler.max_stack = Some(bytes);
+        self
+    }
+
     /// What happens when all goroutines wait for each other forever. A deadlock is found only if no thread
     /// and no signal handler outside of gort could end it. `GORT_DEBUG=deadlock=0` switches the search off.
     ///

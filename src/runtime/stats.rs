@@ -76,7 +76,7 @@ pub struct Goroutines {
     pub preempted: usize,
 }
 
-/// Bytes of stacks. `in_use` and `cached` are address space: memory is used only for pages that were touched.
+/// How many stacks there are. Memory is used only for their pages that were touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stacks {
@@ -84,7 +84,7 @@ pub struct Stacks {
     pub in_use: usize,
     /// Stacks of ended goroutines, kept for new ones.
     pub cached: usize,
-    /// Bytes given back to the system so far, of either kind, because they were not used for a while.
+    /// How often the unused part of a stack, of either kind, was given back to the system.
     pub trimmed: u64,
 }
 
@@ -197,12 +197,12 @@ pub fn stats() -> Stats {
         SCHED.all_ps().map(|p| &p.sampler.latencies).chain(std::iter::once(&SCHED.global_latencies)),
     );
     stats.slices = Histogram::of(SCHED.all_ps().map(|p| &p.sampler.slices));
-    stats.stacks.trimmed = slot::trimmed_bytes();
+    stats.stacks.trimmed = slot::trimmed();
     G::for_each(|g| {
         let states = &mut stats.goroutines;
         let state = match g.status() {
             Status::Dead => {
-                stats.stacks.cached += g.slot.class().slot_size();
+                stats.stacks.cached += 1;
                 return;
             }
             Status::Running => &mut states.running,
@@ -212,7 +212,7 @@ pub fn stats() -> Stats {
             Status::Preempted => &mut states.preempted,
         };
         *state += 1;
-        stats.stacks.in_use += g.slot.class().slot_size();
+        stats.stacks.in_use += 1;
     });
     stats
 }

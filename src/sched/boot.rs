@@ -6,7 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
-use super::block::setxid;
+use super::block::{setxid, thread_id};
 use super::gomaxprocs::{self, QuotaFollower};
 use super::machine::SCHED;
 use super::monitor::{housekeeper, signal_handler, sysmon};
@@ -36,6 +36,9 @@ pub(crate) struct Choices {
     pub(crate) max_threads: Option<usize>,
     pub(crate) max_preempted: Option<usize>,
     pub(crate) preempt_by_signal: Option<bool>,
+    /// What packed stacks promise (bytes), and how deep growable ones go: see `stack/size.rs`.
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) max_stack: Option<usize>,
 }
 
 /// Whether this process was forked from one in which the runtime ran.
@@ -83,8 +86,8 @@ fn boot(choices: &Choices) {
     let machine = &SCHED.platform;
     let _set_once = machine.boot.private_tls.set(private_tls);
     let _set_once = machine.boot.hooks.set(wiring::hooks());
-    stack::size::init();
     let settings = env::read();
+    stack::size::init(choices.stack_size.or(settings.stack_size), choices.max_stack.or(settings.max_stack));
     for warning in &settings.warnings {
         stderr::write(&format!("{warning}\n"));
     }
@@ -93,6 +96,7 @@ fn boot(choices: &Choices) {
     }
     process::at_fork_in_child(in_forked_child);
     setxid::init();
+    thread_id::init();
     membarrier::register();
     (wiring::hooks().boot)(&settings);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;

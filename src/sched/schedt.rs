@@ -283,6 +283,11 @@ impl<X: Platform> Locked<'_, X> {
         self.lists.idle_ps.get().is_some()
     }
 
+    /// The idle Ps. While the lock is held, they belong to its holder.
+    pub(crate) fn idle_ps(&self) -> impl Iterator<Item = &'static P> {
+        std::iter::successors(self.lists.idle_ps.get(), |p| p.link.get())
+    }
+
     pub(crate) fn take_idle_p(&self) -> Option<&'static P> {
         let p = self.lists.idle_ps.get()?;
         self.lists.idle_ps.set(p.link.take());

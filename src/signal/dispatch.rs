@@ -151,7 +151,7 @@ fn start() -> io::Result<Arc<Counter>> {
     let counter = Arc::new(Io::new(eventfd.try_clone()?, Found::Nonblocking));
     let own = counter.clone();
     // The dispatcher belongs to no bubble, because signals come from outside.
-    spawn_in_bubble(0, Location::caller(), move || dispatch(&own))?;
+    spawn_in_bubble(0, None, Location::caller(), move || dispatch(&own))?;
     Ok(counter)
 }
 

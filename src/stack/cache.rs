@@ -1,23 +1,36 @@
-//! Caches for the slots of ended goroutines. Each P keeps some slots of the two usual sizes for itself
-//! ([`Local`]); the rest is shared.
+//! Caches for the slots of ended goroutines. Each P keeps some slots for itself ([`Local`]); the rest is
+//! shared. Growable slots are taken first: while they suffice, every stack can grow.
 //!
 //! All functions are called inside the runtime: on g0, in a section, or on a thread that runs no goroutines.
 
-use super::size::{CLASSES, SizeClass};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::size::{self, CLASSES, Need, SizeClass};
 use super::slot::Slot;
 use crate::base::deque::PtrDeque;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::prefetch;
 
-/// A P keeps at most this many slots of a size; beyond that, half of them go to the shared list.
+/// A P keeps at most this many slots of a class; beyond that, half of them go to the shared list.
 const PER_P: usize = 64;
+
+/// Of the slots that a busy P has at the end of a second, it keeps this many of a class. The others may have
+/// deep stacks, which the housekeeper gives back if no P needs them.
+const KEPT: usize = 4;
 
 /// How many slots are trimmed at a time. They are unavailable meanwhile.
 const TRIM_BATCH: usize = 64;
 
 static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
 
-/// The slots of one size that no P keeps for itself.
+/// The number of growable slots in the shared lists. A P that has none of its own reads it before it takes the
+/// lock: in a crowd there is none.
+static SHARED_GROWABLE: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts the passes of the housekeeper ([`end_epoch`]).
+static EPOCH: AtomicU32 = AtomicU32::new(1);
+
+/// The slots of one class that no P keeps for itself.
 struct Shared {
     /// Slots that were not trimmed since their goroutine ended. The most recently used are at the back, and
     /// taken first.
@@ -41,21 +54,51 @@ impl Shared {
         self.unused = self.unused.min(self.fresh.len());
         slot
     }
+
+    /// Called before the lock is released, if this is the growable class.
+    fn count(&self, class: SizeClass) {
+        if class.is_growable() {
+            SHARED_GROWABLE.store(self.fresh.len() + self.trimmed.len(), Ordering::Relaxed);
+        }
+    }
 }
 
+/// One list for each [`SizeClass::cache_index`].
+type Lists = [PtrDeque<Slot>; 3];
+
 /// A P's own slots. The owner of the P alone uses it.
-pub(crate) struct Local([PtrDeque<Slot>; 2]);
+pub(crate) struct Local {
+    lists: Lists,
+    /// The epoch in which a slot was last put here.
+    epoch: u32,
+}
 
 impl Local {
     pub(crate) const fn new() -> Local {
-        Local([const { PtrDeque::new() }; 2])
+        Local { lists: [const { PtrDeque::new() }; 3], epoch: 0 }
     }
 
-    /// Takes a slot of an ended goroutine from the P's own or the shared ones.
+    /// Takes a slot of an ended goroutine from the P's own or the shared ones. `None`: a new one has to be
+    /// made, growable if possible.
     #[inline]
-    pub(crate) fn take(&mut self, class: SizeClass) -> Option<&'static Slot> {
-        let Some(usual) = class.usual_index() else { return take_shared(class) };
-        let own = &mut self.0[usual];
+    pub(crate) fn take(&mut self, need: Need) -> Option<&'static Slot> {
+        if need.grows {
+            if let Some(slot) = self.take_cached(SizeClass::GROWABLE, 0) {
+                return Some(slot);
+            }
+            if size::may_make_growable() {
+                return None;
+            }
+        }
+        match need.class.cache_index() {
+            Some(list) => self.take_cached(need.class, list),
+            None => take_from(need.class),
+        }
+    }
+
+    #[inline]
+    fn take_cached(&mut self, class: SizeClass, list: usize) -> Option<&'static Slot> {
+        let own = &mut self.lists[list];
         let slot = match own.pop_back() {
             None => refill(own, class)?,
             Some(slot) => slot,
@@ -73,31 +116,80 @@ impl Local {
     #[inline]
     pub(crate) fn put(&mut self, slot: &'static Slot) {
         let class = slot.class();
-        let Some(usual) = class.usual_index() else { return put_shared(slot) };
-        let own = &mut self.0[usual];
+        let Some(list) = class.cache_index() else { return put_shared(slot) };
+        let own = &mut self.lists[list];
         own.push_back(slot);
         if own.len() > PER_P {
             spill(own, class, PER_P / 2);
         }
+        let epoch = EPOCH.load(Ordering::Relaxed);
+        if self.epoch != epoch {
+            self.begin(epoch);
+        }
+    }
+
+    /// The first slot of an epoch was put here.
+    #[cold]
+    fn begin(&mut self, epoch: u32) {
+        self.epoch = epoch;
+        self.shed(KEPT);
     }
 
     /// Moves all slots of a retired P to the shared lists.
     pub(crate) fn flush(&mut self) {
-        for class in [true, false].map(SizeClass::usual) {
-            if let Some(usual) = class.usual_index() {
-                spill(&mut self.0[usual], class, usize::MAX);
+        self.shed(0);
+    }
+
+    /// Moves all but the last `keep` slots of each list to the shared lists.
+    fn shed(&mut self, keep: usize) {
+        for own in &mut self.lists {
+            let old = own.len().saturating_sub(keep);
+            if let Some(class) = own.back().map(Slot::class).filter(|_| old != 0) {
+                spill(own, class, old);
             }
+        }
+    }
+
+    /// For an idle P, by the housekeeper: moves its slots to `unused` if none was put here in the epoch that
+    /// has just ended. True: there are some. `unused` is empty.
+    pub(crate) fn take_unused(&mut self, unused: &mut Unused, ended: u32) -> bool {
+        let some =
+            self.epoch != ended && self.epoch != ended + 1 && self.lists.iter().any(|own| own.len() != 0);
+        if some {
+            std::mem::swap(&mut self.lists, &mut unused.0);
+        }
+        some
+    }
+}
+
+/// Slots that an idle P has not used for an epoch.
+pub(crate) struct Unused(Lists);
+
+impl Unused {
+    pub(crate) const fn new() -> Unused {
+        Unused([const { PtrDeque::new() }; 3])
+    }
+
+    /// Trims the slots and moves them to the shared lists.
+    pub(crate) fn trim(&mut self) {
+        for own in &mut self.0 {
+            while trim_batch(|| own.pop_front()) {}
         }
     }
 }
 
+/// Fetches some slots for the P's list, and returns one of them.
 #[cold]
 fn refill(own: &mut PtrDeque<Slot>, class: SizeClass) -> Option<&'static Slot> {
+    if class.is_growable() && SHARED_GROWABLE.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
     let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..PER_P / 2 {
         let Some(slot) = shared.take() else { break };
         own.push_front(slot);
     }
+    shared.count(class);
     own.pop_back()
 }
 
@@ -109,49 +201,75 @@ fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
         let Some(slot) = own.pop_front() else { break };
         shared.fresh.push_back(slot);
     }
+    shared.count(class);
 }
 
-/// Takes a slot of an ended goroutine from the shared ones.
-pub(crate) fn take_shared(class: SizeClass) -> Option<&'static Slot> {
-    SHARED[class.index()].lock_inside().take()
+/// Takes a slot of an ended goroutine from the shared ones. `None`: a new one has to be made.
+pub(crate) fn take_shared(need: Need) -> Option<&'static Slot> {
+    if need.grows {
+        let growable = take_from(SizeClass::GROWABLE);
+        if growable.is_some() || size::may_make_growable() {
+            return growable;
+        }
+    }
+    take_from(need.class)
+}
+
+fn take_from(class: SizeClass) -> Option<&'static Slot> {
+    let mut shared = SHARED[class.index()].lock_inside();
+    let slot = shared.take();
+    shared.count(class);
+    slot
 }
 
 /// Puts a slot into the shared list.
 pub(crate) fn put_shared(slot: &'static Slot) {
-    SHARED[slot.class().index()].lock_inside().fresh.push_back(slot);
+    let mut shared = SHARED[slot.class().index()].lock_inside();
+    shared.fresh.push_back(slot);
+    shared.count(slot.class());
 }
 
 /// Whether [`Local::put`] puts that slot into the P's own list, and not into the shared one.
 #[inline]
 pub(crate) fn is_kept_by_p(slot: &Slot) -> bool {
-    slot.class().usual_index().is_some()
+    slot.class().cache_index().is_some()
+}
+
+/// Begins a new epoch, and returns the one that has ended. What no P used in an epoch may be trimmed.
+pub(crate) fn end_epoch() -> u32 {
+    EPOCH.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Trims up to a batch of slots, which belong to the caller, and moves them to the shared list of their class.
+/// True: there may be more.
+fn trim_batch(mut next: impl FnMut() -> Option<&'static Slot>) -> bool {
+    let mut batch = [const { None }; TRIM_BATCH];
+    let mut count = 0;
+    while count < TRIM_BATCH
+        && let Some(slot) = next()
+    {
+        // SAFETY: it is ours, and a dead goroutine's stack is not in use.
+        unsafe { slot.discard_below(slot.header()) };
+        batch[count] = Some(slot);
+        count += 1;
+    }
+    let Some(class) = batch[0].map(Slot::class) else { return false };
+    let mut shared = SHARED[class.index()].lock_inside();
+    batch.into_iter().flatten().for_each(|slot| shared.trimmed.push_back(slot));
+    shared.count(class);
+    true
 }
 
 /// Trims the slots of ended goroutines that were not needed since the last call: they keep only their top
 /// page. Calls `between` again and again meanwhile.
 pub(crate) fn trim_unused(mut between: impl FnMut()) {
     for shared in &SHARED {
-        loop {
-            let mut batch = [const { None }; TRIM_BATCH];
-            let mut count = 0;
+        let next = || {
             let mut locked = shared.lock_inside();
-            while count < TRIM_BATCH && locked.unused != 0 {
-                locked.unused -= 1;
-                let Some(slot) = locked.fresh.pop_front() else { break };
-                batch[count] = Some(slot);
-                count += 1;
-            }
-            drop(locked);
-            if count == 0 {
-                break;
-            }
-            for slot in batch.iter().flatten() {
-                // SAFETY: taken out of the list, it is ours, and a dead goroutine's stack is not in use.
-                unsafe { Slot::discard_below(slot, slot.header()) };
-            }
-            let mut locked = shared.lock_inside();
-            batch.into_iter().flatten().for_each(|slot| locked.trimmed.push_back(slot));
-            drop(locked);
+            locked.unused = locked.unused.checked_sub(1)?;
+            locked.fresh.pop_front()
+        };
+        while trim_batch(next) {
             between();
         }
         // All that are left count as unused until they are taken.

@@ -11,7 +11,7 @@
 //!             | stack, grows downwards   |
 //!             |            ...           |  committed page by page
 //!             +--------------------------+
-//!             | guard page               |  a stack overflow faults here
+//!             | guard                    |  a stack overflow faults here
 //! slot start  +--------------------------+
 //! ```
 //! The TLS block, the header and the first frames share the top page, so a parked goroutine needs one page.
@@ -19,7 +19,7 @@
 //! - [`slot`] has the addresses of a slot.
 //! - [`slab`] cuts slots out of large reservations and puts guards under them.
 //! - [`cache`] keeps the slots of ended goroutines: lists for each P, and shared lists.
-//! - [`size`] turns a wanted stack size into a slot size.
+//! - [`size`] says which slot a goroutine gets: a growable one, or one of a packed size.
 
 pub(crate) mod cache;
 pub(crate) mod size;

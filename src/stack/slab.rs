@@ -14,13 +14,16 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-use super::size::{CLASSES, SizeClass};
+use super::size::{self, CLASSES, Need, PAGE_TABLE, SizeClass};
 use super::slot::{HEADER, Slot};
 use crate::sys::mem;
 use crate::tls;
 
-/// Address space of a slab (bytes), unless one slot needs more.
+/// Address space of a slab of packed slots (bytes), unless one slot needs more.
 const SLAB_BYTES: usize = 64 << 20;
+/// Slots in the first slab of growable slots; a further one has as many as there are, up to [`MOST_IN_SLAB`].
+const FIRST_IN_SLAB: usize = 16;
+const MOST_IN_SLAB: usize = 512;
 
 /// Address space (bytes) that a new slab must leave free when the process has a limit, for the allocator and
 /// threads. Without it, the first allocation after a refused goroutine would end the process.
@@ -79,7 +82,7 @@ impl Slab {
     }
 
     fn slot(&self, index: usize) -> usize {
-        self.start + index * self.class.stride()
+        self.start + index * self.class.span()
     }
 
     /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes
@@ -91,8 +94,8 @@ impl Slab {
             return batch.load(Ordering::Relaxed);
         }
         let end = (index + BATCH).min(self.slots);
-        // SAFETY: the lowest page of a slot is its guard, and used for nothing else.
-        let done = unsafe { mem::guard_all((index..end).map(|index| self.slot(index)), mem::PAGE) };
+        // SAFETY: the lowest pages of a slot are its guard, and used for nothing else.
+        let done = unsafe { mem::guard_all((index..end).map(|index| self.slot(index)), self.class.guard()) };
         batch.store(done, Ordering::Relaxed);
         done
     }
@@ -100,11 +103,21 @@ impl Slab {
 
 /// Makes a new slot with its guard; the caller makes the private TLS block. Allocates, so the caller must not
 /// hold a runtime lock. Errors say which limit was reached.
-pub(crate) fn new_slot(class: SizeClass) -> io::Result<NewSlot> {
+pub(crate) fn new_slot(need: Need) -> io::Result<NewSlot> {
+    if need.grows && size::claim_growable() {
+        match new_slot_of(SizeClass::GROWABLE) {
+            Ok(slot) => return Ok(slot),
+            Err(_) => size::no_more_growable(),
+        }
+    }
+    new_slot_of(need.class)
+}
+
+fn new_slot_of(class: SizeClass) -> io::Result<NewSlot> {
     let layout = tls::block::layout().map_err(io::Error::other)?;
     let (start, guarded) = take_slot(class)?;
     // SAFETY: the slot is ours and unused.
-    if !guarded && let Err(error) = unsafe { mem::guard(start, mem::PAGE) } {
+    if !guarded && let Err(error) = unsafe { mem::guard(start, class.guard()) } {
         push_unfinished(class, start);
         return Err(error);
     }
@@ -128,7 +141,7 @@ pub(crate) fn all_slots(mut f: impl FnMut(&'static Slot) -> bool) -> bool {
 
 /// Calls `f` with the addresses of every slab.
 pub(crate) fn for_each_slab(mut f: impl FnMut(Range<usize>)) {
-    slabs().for_each(|slab| f(slab.start..slab.start + slab.slots * slab.class.stride()));
+    slabs().for_each(|slab| f(slab.start..slab.slot(slab.slots)));
 }
 
 fn slabs() -> impl Iterator<Item = &'static Slab> {
@@ -140,7 +153,7 @@ fn slabs() -> impl Iterator<Item = &'static Slab> {
 
 /// Where a slot's TLS block (its thread pointer) and its header are.
 fn places(layout: &tls::layout::Layout, start: usize, class: SizeClass) -> (usize, usize) {
-    let block = (start + class.stride() - layout.above) & !(layout.align - 1);
+    let block = (start + class.span() - layout.above) & !(layout.align - 1);
     let header = (block - layout.below - HEADER) & !(HEADER / 2 - 1);
     (block, header)
 }
@@ -150,7 +163,7 @@ fn push_unfinished(class: SizeClass, start: usize) {
     let mut first = head.load(Ordering::Relaxed);
     loop {
         // SAFETY: an unused slot of ours, and the word lies above its guard, which may be there.
-        unsafe { ((start + mem::PAGE) as *mut usize).write(first) };
+        unsafe { ((start + class.guard()) as *mut usize).write(first) };
         // Release: the thread that takes the list sees the link.
         match head.compare_exchange_weak(first, start, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => return,
@@ -170,7 +183,7 @@ fn pop_unfinished(class: SizeClass) -> Option<usize> {
     let mut rest = first;
     while rest != 0 {
         // SAFETY: the list is ours now; its links were written by `push_unfinished`.
-        let next = unsafe { *((rest + mem::PAGE) as *const usize) };
+        let next = unsafe { *((rest + class.guard()) as *const usize) };
         if rest != first {
             push_unfinished(class, rest);
         }
@@ -199,7 +212,7 @@ fn take_slot(class: SizeClass) -> io::Result<(usize, bool)> {
 
 /// Opens a new slab in place of `full`, unless another thread does so meanwhile.
 fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
-    let (start, bytes) = match reserve_slab(class) {
+    let (reserved, start, slots) = match reserve_slab(class) {
         Ok(reserved) => reserved,
         // Another thread may have got the last of the address space, for a slab that has room.
         // SAFETY: slabs are leaked.
@@ -208,7 +221,6 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
             _ => return Err(error),
         },
     };
-    let slots = bytes / class.stride();
     let guarded = (0..slots.div_ceil(BATCH)).map(|_| AtomicBool::new(false)).collect();
     let new = Box::into_raw(Box::new(Slab {
         start,
@@ -223,7 +235,7 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
     if OPEN[class.index()].compare_exchange(full, new, Ordering::Release, Ordering::Relaxed).is_err() {
         // Another thread was faster, and no thread has seen ours. SAFETY: as just said.
         unsafe {
-            mem::release(start, bytes);
+            mem::release(reserved.start, reserved.len());
             drop(Box::from_raw(new));
         }
         return Ok(());
@@ -254,16 +266,36 @@ fn reserve_and_leave_room(bytes: usize) -> io::Result<usize> {
     Ok(start)
 }
 
-/// Address space for a slab: its start and size.
-fn reserve_slab(class: SizeClass) -> io::Result<(usize, usize)> {
-    let slot = class.stride();
-    let mut bytes = SLAB_BYTES.max(slot);
-    // Under a tight address-space limit a smaller slab may still fit.
-    loop {
+/// Address space for a slab: all of it, the start of its first slot, and the number of its slots.
+fn reserve_slab(class: SizeClass) -> io::Result<(Range<usize>, usize, usize)> {
+    static GROWABLE: AtomicUsize = AtomicUsize::new(0);
+    let slot = class.span();
+    // Room to move the first slot of a growable slab to its place.
+    let (mut slots, room) = if class.is_growable() {
+        (GROWABLE.load(Ordering::Relaxed).clamp(FIRST_IN_SLAB, MOST_IN_SLAB), 2 * PAGE_TABLE)
+    } else {
+        ((SLAB_BYTES / slot).max(1), 0)
+    };
+    // Under a tight address-space limit a smaller slab may still fit, and its slots should be packed.
+    let reserved = loop {
+        let bytes = slots * slot + room;
         match reserve_and_leave_room(bytes) {
-            Ok(start) => return Ok((start, bytes)),
-            Err(error) if bytes == slot => return Err(error),
-            Err(_) => bytes = (bytes / 4).max(slot),
+            Ok(start) => break start..start + bytes,
+            Err(error) if slots == 1 || class.is_growable() => return Err(error),
+            Err(_) => slots = slots.div_ceil(4),
         }
+    };
+    if !class.is_growable() {
+        return Ok((reserved.clone(), reserved.start, slots));
     }
+    if mem::is_populated(reserved.start) {
+        // SAFETY: nobody has seen it yet.
+        unsafe { mem::release(reserved.start, reserved.len()) };
+        return Err(io::Error::other("all address space is locked in memory (mlockall)"));
+    }
+    // Each growable slot begins a page later than the one before, counted from a multiple of PAGE_TABLE. A new
+    // slab goes on where the last one ended, so that the top pages use all sets of the CPU's TLB.
+    let before = GROWABLE.fetch_add(slots, Ordering::Relaxed);
+    let offset = before * mem::PAGE % PAGE_TABLE;
+    Ok((reserved.clone(), reserved.start.next_multiple_of(PAGE_TABLE) + offset, slots))
 }

@@ -49,12 +49,17 @@ impl Slot {
 
     /// The addresses of the stack, without the guard.
     pub(crate) fn stack(&self) -> Range<usize> {
-        self.start() + PAGE..self.header()
+        self.guard().end..self.header()
+    }
+
+    /// All addresses of the slot but its guard: stack, header and TLS block.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.guard().end..self.start() + self.class().span()
     }
 
     /// The addresses of the guard.
     pub(crate) fn guard(&self) -> Range<usize> {
-        self.start()..self.start() + PAGE
+        self.start()..self.start() + self.class().guard()
     }
 
     /// Gives back the pages of the stack that lie entirely below `address`: this is how a stack shrinks.
@@ -67,14 +72,14 @@ impl Slot {
         if end > start {
             // SAFETY: the caller's promise; the guard is left out.
             unsafe { mem::discard(start, end - start) };
-            TRIMMED_BYTES.fetch_add((end - start) as u64, Ordering::Relaxed);
+            TRIMMED.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-static TRIMMED_BYTES: AtomicU64 = AtomicU64::new(0);
+static TRIMMED: AtomicU64 = AtomicU64::new(0);
 
-/// How many bytes of stacks have been given back so far, counting pages that were never touched.
-pub(crate) fn trimmed_bytes() -> u64 {
-    TRIMMED_BYTES.load(Ordering::Relaxed)
+/// How often the unused part of a stack has been given back so far.
+pub(crate) fn trimmed() -> u64 {
+    TRIMMED.load(Ordering::Relaxed)
 }

@@ -6,6 +6,8 @@
 //! | `GODEBUG` | a list of options, `schedtrace=1000,scheddetail=1` |
 //! | `GORT_MAXPROCS`, `GORT_DEBUG` | the same settings for gort alone: they override Go's variables |
 //! | `GORT_GUARD=mprotect` | guard pages by mprotect, as on kernels before 6.13 |
+//! | `GORT_MAX_STACK` | how deep a stack can grow: bytes, or `64M` and the like; at most `1G` |
+//! | `GORT_STACK_SIZE` | what each stack can use at least: bytes, or `256K` and the like; at most `1G` |
 //! | `GORT_SEED` | the seed of bubbles: a whole number |
 //! | `GORT_SYSMON=eager` | sysmon keeps its scheduling policy |
 //!
@@ -25,6 +27,9 @@ pub(crate) struct Settings {
     /// The number of Ps, from 1 to [`MAX_PROCS`], if a variable gives it.
     pub(crate) max_procs: Option<usize>,
     pub(crate) debug: DebugOptions,
+    /// What each stack can use at least, and how deep it can grow (bytes).
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) max_stack: Option<usize>,
     /// Make guard pages with mprotect.
     pub(crate) guard_by_mprotect: bool,
     /// Leave sysmon's scheduling policy alone.
@@ -112,6 +117,8 @@ fn settings(get: impl Fn(&str) -> Option<OsString>) -> Settings {
             debug_options(name, &list, foreign_keys, &mut settings.debug, &mut settings.warnings);
         }
     }
+    settings.stack_size = size("GORT_STACK_SIZE", get("GORT_STACK_SIZE"), &mut settings.warnings);
+    settings.max_stack = size("GORT_MAX_STACK", get("GORT_MAX_STACK"), &mut settings.warnings);
     let mut is_set = |name: &str, only: &str| {
         let value = get(name)?;
         if value != only {
@@ -142,6 +149,27 @@ fn max_procs(name: &str, value: &str, warnings: &mut Vec<String>) -> Option<usiz
         }
     }
 }
+
+/// The bytes that `value` asks for: a number, which may end in K, M or G (powers of 1024).
+fn size(name: &str, value: Option<String>, warnings: &mut Vec<String>) -> Option<usize> {
+    let value = value?;
+    let (digits, shift) = match value.as_bytes().last() {
+        Some(b'K' | b'k') => (&value[..value.len() - 1], 10),
+        Some(b'M' | b'm') => (&value[..value.len() - 1], 20),
+        Some(b'G' | b'g') => (&value[..value.len() - 1], 30),
+        _ => (&*value, 0),
+    };
+    let bytes = parse_whole(digits).and_then(|n| n.checked_mul(1 << shift)).filter(|&n| n <= MAX_SIZE);
+    if bytes.is_none() {
+        warnings.push(format!(
+            "gort: {name}={value:?} is ignored: it must be a number of bytes up to 1G, as in 65536, 256K or 64M"
+        ));
+    }
+    bytes.map(|bytes| bytes as usize)
+}
+
+/// The largest size of a stack (bytes).
+const MAX_SIZE: u64 = 1 << 30;
 
 /// Applies the list `key=value,key=value` to `debug`. If a key occurs twice, its last valid value counts.
 fn debug_options(

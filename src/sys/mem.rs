@@ -37,6 +37,30 @@ pub(crate) fn reserve(size: usize) -> io::Result<usize> {
     Ok(start)
 }
 
+/// The address space (bytes) that the process may use; 0 if each byte of it counts as memory
+/// (`vm.overcommit_memory` is 2), so that none can be kept in reserve.
+pub(crate) fn address_space() -> usize {
+    let strict =
+        std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2");
+    if strict {
+        return 0;
+    }
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel fills in the struct.
+    unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };
+    // Kernels give user code at least this much.
+    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1 << 47)
+}
+
+/// Whether the page at `address`, which was never touched, has memory all the same: `mlockall(MCL_FUTURE)` is
+/// in force, and everything that is mapped costs memory at once.
+pub(crate) fn is_populated(address: usize) -> bool {
+    let mut resident = 0u8;
+    // SAFETY: the kernel writes one byte for one page.
+    let asked = unsafe { syscall6(libc::SYS_mincore, address, PAGE, &raw mut resident as usize, 0, 0, 0) };
+    asked == 0 && resident & 1 != 0
+}
+
 /// Unmaps what [`reserve`] mapped.
 ///
 /// # Safety

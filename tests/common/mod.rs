@@ -30,7 +30,7 @@ pub(crate) use amounts::{amount, full};
 pub(crate) use child::{Printed, alone, alone_quietly, alone_with, child, is_child, run, run_ok};
 pub(crate) use goroutines::{Hogs, join_all, migrate, named};
 pub(crate) use net::{connected_pair, listen};
-pub(crate) use os::{TempDir, cpu_time, set_soft_limit, status_bytes, threads, tid};
+pub(crate) use os::{TempDir, cpu_time, set_soft_limit, stack_bounds, status_bytes, threads, tid};
 pub(crate) use panics::{message_of, panic_message};
 pub(crate) use procs::Procs;
 pub(crate) use wait::{patience, spin_until, until};

@@ -66,3 +66,16 @@ impl Drop for TempDir {
         let _nothing_to_be_done = std::fs::remove_dir_all(&self.0);
     }
 }
+
+/// Bounds of the calling goroutine's or thread's stack, its start and size, as the C library reports them.
+pub(crate) fn stack_bounds() -> (usize, usize) {
+    // SAFETY: queries about the running thread; the attributes are destroyed again.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), &mut attributes), 0);
+        let (mut address, mut size) = (std::ptr::null_mut(), 0);
+        assert_eq!(libc::pthread_attr_getstack(&attributes, &mut address, &mut size), 0);
+        libc::pthread_attr_destroy(&mut attributes);
+        (address.addr(), size)
+    }
+}

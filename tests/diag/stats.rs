@@ -53,7 +53,7 @@ fn states_are_told_apart() {
             now.waiting >= 10 && now.syscall >= 1 && now.running >= 1
         });
         let now = stats();
-        assert!(now.stacks.in_use >= 12 * 64 * 1024, "{now:?}");
+        assert!(now.stacks.in_use >= 12, "{now:?}");
         assert!(now.threads.alive >= 2);
         released.store(true, Ordering::Relaxed);
         blocked.join().unwrap();
@@ -156,10 +156,10 @@ fn stacks_go_from_use_to_the_cache() {
             })
             .collect();
         let during = stats().stacks;
-        assert!(during.in_use >= 500 * 64 * 1024, "{during:?}");
+        assert!(during.in_use >= 500, "{during:?}");
         drop(sender);
         all.into_iter().for_each(|one| _ = one.join().unwrap());
-        until("the stacks are cached", || stats().stacks.cached >= 500 * 64 * 1024);
+        until("the stacks are cached", || stats().stacks.cached >= 500);
         assert!(stats().stacks.in_use < during.in_use);
     });
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use gort::http::{Body, Request, Response, Server};
 
-use crate::common::until;
+use crate::client::Answer;
+use crate::common::{self, stack_bounds, until};
 use crate::server::{echo, start};
 
 #[test]
@@ -114,4 +115,48 @@ fn no_more_connections_than_allowed() {
     });
     assert!((1..=3).contains(&seen.load(Ordering::SeqCst)));
     running.stop();
+}
+
+/// Uses up to `bytes` of stack, also in a debug build.
+#[inline(never)]
+fn recurse(bytes: usize) -> usize {
+    let frame = std::hint::black_box([1u8; 1_000]);
+    if bytes < 4_096 { 0 } else { usize::from(frame[7]) + recurse(bytes - 4_096) }
+}
+
+#[test]
+fn handlers_have_the_stack_that_the_server_promises() {
+    const NAME: &str = "limits::handlers_have_the_stack_that_the_server_promises";
+    if !common::is_child("small stacks") {
+        let mut child = common::child(NAME, "small stacks");
+        child.env("GORT_MAX_STACK", "0");
+        common::run_ok(child);
+        return;
+    }
+    let answer = |request: Request| {
+        recurse(stack_bounds().1 / 2);
+        format!("{} {}", request.method(), stack_bounds().1)
+    };
+    let bytes_of = |answer: Answer| {
+        let text = String::from_utf8(answer.body).unwrap();
+        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap()
+    };
+    let small = start(Server::new(), answer);
+    assert!(bytes_of(small.connect().get("/")) < 1 << 20);
+    // The goroutines that serve the small one exist already.
+    let large = start(Server::new().stack_size(4 << 20), answer);
+    for _ in 0..5 {
+        let mut client = large.connect();
+        assert!(bytes_of(client.get("/")) >= 4 << 20);
+        // A longer body gets a goroutine of its own.
+        client.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n");
+        client.send(vec![b'x'; 100_000]);
+        assert!(bytes_of(client.answer().unwrap()) >= 4 << 20);
+    }
+    large.stop();
+    small.stop();
+    let (listener, _) = common::listen();
+    let ctx = gort::context::Context::background();
+    let refused = Server::new().stack_size(usize::MAX).serve_until(&ctx, listener, answer).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::InvalidInput);
 }

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use common::{Procs, amount, migrate, until};
+use common::{Procs, amount, migrate, stack_bounds, until};
 
 unsafe extern "C" {
     fn isalpha(c: c_int) -> c_int;
@@ -111,19 +111,6 @@ fn functions_that_depend_on_the_locale_work() {
         })
         .join()
         .unwrap();
-    }
-}
-
-/// Bounds of the calling thread's stack as the C library reports them.
-fn stack_bounds() -> (usize, usize) {
-    // SAFETY: queries about the running thread; the attributes are destroyed again.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        assert_eq!(libc::pthread_getattr_np(libc::pthread_self(), &mut attributes), 0);
-        let (mut address, mut size) = (ptr::null_mut(), 0);
-        assert_eq!(libc::pthread_attr_getstack(&attributes, &mut address, &mut size), 0);
-        libc::pthread_attr_destroy(&mut attributes);
-        (address.addr(), size)
     }
 }
 

@@ -322,7 +322,9 @@ fn stacker_sees_the_goroutines_stack() {
             .unwrap()
             .join()
             .unwrap();
-        assert!(remaining > size - (8 << 10) && remaining < 4 * size, "{remaining} of {size}");
+        // From the usual size on, a stack can grow.
+        let most = if size < 256 << 10 { 4 * size } else { 70 << 20 };
+        assert!(remaining > size - (8 << 10) && remaining < most, "{remaining} of {size}");
     }
 }
 

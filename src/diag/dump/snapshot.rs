@@ -153,7 +153,7 @@ impl Raw {
 
 /// Which goroutines own which stacks and read locks: looked up once for a whole report.
 struct Owners {
-    /// Start and end of each stack, and the id of its goroutine; sorted by address.
+    /// Start and end of each stack with its guard, and the id of its goroutine; sorted by address.
     stacks: Vec<(usize, usize, u64)>,
     /// Addresses of locks, and the ids of goroutines that are known to have locked them for reading; sorted.
     reads: Vec<(usize, u64)>,
@@ -164,8 +164,7 @@ impl Owners {
         let (reads, mut owners) = (Reads::new(), Owners { stacks: Vec::new(), reads: Vec::new() });
         G::for_each(|g| {
             if g.status() != Status::Dead {
-                let stack = g.slot.stack();
-                owners.stacks.push((stack.start, stack.end, g.id()));
+                owners.stacks.push((g.slot.start(), g.slot.stack().end, g.id()));
                 owners.reads.extend(reads.of(g).map(|lock| (lock, g.id())));
             }
         });

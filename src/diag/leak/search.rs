@@ -157,8 +157,8 @@ impl Search {
             self.tops.push(frame.registers().sp().saturating_sub(RED_ZONE)).then_some(())?;
         }
         self.tops.as_mut_slice().sort_unstable();
-        G::for_each(|g| self.look_at_goroutine(g));
-        self.spread();
+        G::for_each(|g| self.look_at_goroutine(&memory, g));
+        self.spread(&memory);
         Some(())
     }
 
@@ -296,7 +296,7 @@ impl Search {
     }
 
     /// Searches the stack of a goroutine that is not a candidate: it is a root.
-    fn look_at_goroutine(&mut self, g: &'static G) {
+    fn look_at_goroutine(&mut self, memory: &Memory, g: &'static G) {
         if g.status() == Status::Dead || self.candidate(g).is_some() {
             return;
         }
@@ -308,9 +308,18 @@ impl Search {
         } else {
             tops.get(tops.partition_point(|&top| top < slot.start)).copied().unwrap_or(0)
         };
-        let start = if slot.contains(&top) { top } else { slot.start };
-        // SAFETY: the slot is mapped, and no thread writes to it.
-        self.look_at(unsafe { words(start, slot.end) });
+        self.look_at_stack(memory, slot, top);
+    }
+
+    /// Searches a slot, from the stack pointer `top` on. If that is not on the slot's stack, the goroutine runs
+    /// on a stack that it allocated itself, and all of the slot may be in use.
+    fn look_at_stack(&mut self, memory: &Memory, slot: Range<usize>, top: usize) {
+        if slot.contains(&top) {
+            // SAFETY: the slot is mapped, and no thread writes to it.
+            self.look_at(unsafe { words(top, slot.end) });
+        } else {
+            self.look_at_memory(memory, slot);
+        }
     }
 
     fn candidate(&self, g: &'static G) -> Option<usize> {
@@ -318,7 +327,7 @@ impl Search {
     }
 
     /// Marks everything as live that live candidates and found targets can reach, until nothing changes.
-    fn spread(&mut self) {
+    fn spread(&mut self, memory: &Memory) {
         let mut done = false;
         while !done {
             done = true;
@@ -335,10 +344,7 @@ impl Search {
                 if !candidate.spread && (candidate.live || self.may_end(&candidate)) {
                     self.candidates.as_mut_slice()[at] = Candidate { live: true, spread: true, ..candidate };
                     done = false;
-                    let (slot, context) = (slot(candidate.g), candidate.g.context.get());
-                    let start = if slot.contains(&context) { context } else { slot.start };
-                    // SAFETY: the slot is mapped, and no thread writes to it.
-                    self.look_at(unsafe { words(start, slot.end) });
+                    self.look_at_stack(memory, slot(candidate.g), candidate.g.context.get());
                 }
             }
         }
@@ -349,7 +355,7 @@ impl Search {
         let candidates = self.candidates.as_slice();
         // A stack lies below its G.
         let next = candidates.get(candidates.partition_point(|candidate| address(candidate.g) < on_stack))?;
-        slot(next.g).contains(&on_stack).then_some(next)
+        (next.g.slot.start() <= on_stack).then_some(next)
     }
 
     /// Whether no member of the crowd is known to wait forever.
@@ -381,8 +387,7 @@ impl Search {
 
 /// The addresses of its stack, its G and its thread-locals.
 fn slot(g: &'static G) -> Range<usize> {
-    let start = g.slot.stack().start;
-    start..start + g.slot.class().slot_size()
+    g.slot.addresses()
 }
 
 /// Whether the thread runs user code: not the scheduler on g0, and not a service thread of the runtime.

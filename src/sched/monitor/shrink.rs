@@ -1,8 +1,8 @@
 //! Shrinking stacks: giving unused stack pages back to the kernel.
 //!
 //! The housekeeper makes a pass about once a second. In a pass:
-//! - slots of ended goroutines that were in the shared cache since before the last pass keep only their top
-//!   page;
+//! - slots of ended goroutines that were in the shared cache, or in that of an idle P, since before the last
+//!   pass keep only their top page;
 //! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
 //!   Meanwhile the park word's state HELD keeps such a goroutine parked; if a waker readies it, it becomes
 //!   runnable when the pages are gone.
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use crate::sched::machine::SCHED;
 use crate::sched::park::hold_parked;
 use crate::sched::types::g::G;
-use crate::stack::cache;
+use crate::stack::cache::{self, Unused};
 use crate::sys::clock::nanotime;
 
 /// `between` is called after this many goroutines.
@@ -22,11 +22,13 @@ const BATCH: usize = 64;
 pub(super) struct Shrinker {
     /// Goroutines that parked before this time (ns) have been shrunk already.
     shrunk_before: u64,
+    /// Room for the slots of an idle P; empty between passes.
+    unused: Unused,
 }
 
 impl Shrinker {
     pub(super) fn new() -> Shrinker {
-        Shrinker { shrunk_before: 0 }
+        Shrinker { shrunk_before: 0, unused: Unused::new() }
     }
 
     /// Gives back stack pages that have not been used since the last pass. Calls `between` again and again
@@ -35,6 +37,11 @@ impl Shrinker {
         let last_pass = SCHED.platform.coarse_clock.swap(nanotime(), Ordering::Relaxed);
         let parked_since = std::mem::replace(&mut self.shrunk_before, last_pass)..last_pass;
         cache::trim_unused(&mut between);
+        let ended = cache::end_epoch();
+        while self.take_from_idle_p(ended) {
+            self.unused.trim();
+            between();
+        }
         let mut count = 0usize;
         G::for_each(|g| {
             count += 1;
@@ -45,6 +52,13 @@ impl Shrinker {
                 shrink_parked(g);
             }
         });
+    }
+
+    /// Takes the slots of an idle P that has not used them for an epoch. False: no P has any.
+    fn take_from_idle_p(&mut self, ended: u32) -> bool {
+        let locked = SCHED.lock();
+        // SAFETY: an idle P belongs to the holder of the lock.
+        locked.idle_ps().any(|p| unsafe { p.with_slots(|slots| slots.take_unused(&mut self.unused, ended)) })
     }
 }
 

@@ -21,13 +21,13 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sched::word::pinned_readers;
-use crate::stack::size::SizeClass;
+use crate::stack::size::Need;
 use crate::stack::{cache, slab};
 use crate::tls;
 
 /// The properties of a new goroutine.
 pub(crate) struct Spec {
-    pub(crate) class: SizeClass,
+    pub(crate) stack: Need,
     pub(crate) private_tls: bool,
     pub(crate) site: &'static Location<'static>,
     /// The bubble it belongs to; `None`: that of its parent.
@@ -60,9 +60,9 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     }
     debug_assert!(size_of::<B>() <= INLINE_BODY && align_of::<B>() <= INLINE_ALIGN);
     let Some(mut section) = runtime_section::enter() else {
-        let g = match cache::take_shared(spec.class) {
+        let g = match cache::take_shared(spec.stack) {
             Some(slot) => G::of_slot(slot),
-            None => make(spec.class)?,
+            None => make(spec.stack)?,
         };
         prepare(g, spec)?;
         let id = next_global_id();
@@ -77,7 +77,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
         return Ok(id);
     };
     // SAFETY: the section has the P.
-    let cached = unsafe { section.p().with_slots(|slots| slots.take(spec.class)) };
+    let cached = unsafe { section.p().with_slots(|slots| slots.take(spec.stack)) };
     let g = match cached.map(G::of_slot) {
         Some(g) if !needs_tls_work(g, spec) => g,
         found => {
@@ -85,7 +85,7 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
             drop(section);
             let g = match found {
                 Some(g) => g,
-                None => make(spec.class)?,
+                None => make(spec.stack)?,
             };
             prepare(g, spec)?;
             section = enter_again();
@@ -121,8 +121,8 @@ fn needs_tls_work(g: &G, spec: &Spec) -> bool {
 }
 
 /// Makes a G in a new slot. Allocates.
-fn make(class: SizeClass) -> io::Result<&'static G> {
-    Ok(G::make(&slab::new_slot(class)?))
+fn make(need: Need) -> io::Result<&'static G> {
+    Ok(G::make(&slab::new_slot(need)?))
 }
 
 /// Prepares what `spec` asks for; if that fails, the slot goes back to the cache.

@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arch;
 
-/// log2 of the page size of marks: 4 KiB, whatever the machine's page size is.
-const PAGE_BITS: u32 = 12;
-/// The bits of a mark that hold the page number. 31 bits of 4 KiB pages distinguish all stacks within 8 TiB.
+/// log2 of the page size of marks: 16 KiB, whatever the machine's page size is. Guards are larger, so no two
+/// stacks share such a page; but it may begin in the guard below its stack.
+const PAGE_BITS: u32 = 14;
+/// The bits of a mark that hold the page number. 31 bits of 16 KiB pages distinguish all stacks within 32 TiB.
 const PAGES: u32 = (1 << 31) - 1;
 
 /// Set in every mark, so that no mark is 0. Alone, it marks a holder that does not run yet.
@@ -71,7 +72,7 @@ impl StackPage {
         (mark & PAGES != 0).then_some(StackPage(mark & PAGES))
     }
 
-    /// The address of the page, provided that it is within 4 TiB of `other`.
+    /// The address of the page, provided that it is within 16 TiB of `other`.
     pub(crate) fn near(self, other: usize) -> usize {
         // The difference of the page numbers, as a signed number of 31 bits.
         let pages = (self.0.wrapping_sub(page_of(other)) << 1) as i32 >> 1;

@@ -23,11 +23,11 @@ fn the_mark_lies_in_the_stack_of_who_made_it() {
 #[test]
 fn the_nearest_page_of_that_number() {
     let page_at =
-        |address: usize| StackPage::of_mark(SOMEBODY | ((address >> 12) as u32 & !SOMEBODY)).unwrap();
-    let page = page_at(0x7fff_0000_3000);
-    assert_eq!(page.near(0x7fff_1234_5678), 0x7fff_0000_3000);
-    assert_eq!(page.near(0x7ffe_1234_5678), 0x7fff_0000_3000);
-    assert_eq!(page_at(0x0800_0000_1000).near(0x07ff_ffff_f000), 0x0800_0000_1000, "beyond 8 TiB");
-    assert_eq!(page_at(0x07ff_ffff_f000).near(0x0800_0000_1000), 0x07ff_ffff_f000);
+        |address: usize| StackPage::of_mark(SOMEBODY | ((address >> 14) as u32 & !SOMEBODY)).unwrap();
+    let page = page_at(0x7fff_0000_4000);
+    assert_eq!(page.near(0x7fff_1234_5678), 0x7fff_0000_4000);
+    assert_eq!(page.near(0x7ffe_1234_5678), 0x7fff_0000_4000);
+    assert_eq!(page_at(0x2000_0000_4000).near(0x1fff_ffff_c000), 0x2000_0000_4000, "beyond 32 TiB");
+    assert_eq!(page_at(0x1fff_ffff_c000).near(0x2000_0000_4000), 0x1fff_ffff_c000);
     assert_eq!(StackPage::of_mark(SOMEBODY), None, "a holder that does not run yet has no page");
 }

@@ -173,3 +173,33 @@ fn switches_with_one_value() {
     assert_eq!(settings.warnings.len(), 2);
     assert!(settings.warnings[0].contains("GORT_GUARD=\"yes\"") && settings.warnings[0].contains("mprotect"));
 }
+
+#[test]
+fn sizes_of_stacks_have_units() {
+    for (value, expected) in [
+        ("0", 0),
+        ("65536", 65536),
+        ("256K", 256 << 10),
+        ("64m", 64 << 20),
+        ("1G", 1 << 30),
+        (" 8M ", 8 << 20),
+    ] {
+        let settings = with(&[("GORT_STACK_SIZE", value), ("GORT_MAX_STACK", value)]);
+        assert_eq!((settings.stack_size, settings.max_stack), (Some(expected), Some(expected)), "{value}");
+        no_warnings(&settings);
+    }
+}
+
+#[test]
+fn bad_sizes_of_stacks_are_ignored_with_a_warning() {
+    for value in ["2G", "1073741825", "K", "-1", "64MB", "6 4M", "1.5M", "99999999999999999999G", "x"] {
+        for name in ["GORT_STACK_SIZE", "GORT_MAX_STACK"] {
+            let settings = with(&[(name, value)]);
+            assert_eq!((settings.stack_size, settings.max_stack), (None, None), "{name}={value}");
+            let expected = format!(
+                "gort: {name}={value:?} is ignored: it must be a number of bytes up to 1G, as in 65536, 256K or 64M"
+            );
+            assert_eq!(settings.warnings, [expected]);
+        }
+    }
+}
