@@ -12,9 +12,8 @@ use proc_macro::TokenStream;
 /// may return; the value becomes the exit code as usual, and it need not be [`Send`].
 ///
 /// The attribute takes no arguments. It is short for `fn main() { gort::run(|| { … }) }`; a program that
-/// has to change settings first (`gort::runtime::Config`) writes that instead. `main` has the stack of a
-/// goroutine: 256 KiB, not the 8 MiB of a process's first thread. If that is not enough, run the program's
-/// work in a goroutine with a larger stack (`gort::Builder::stack_size`).
+/// has to change settings first (`gort::runtime::Config`) writes that instead. `main` has 8 MiB
+/// of stack, as the first thread of a process, and usually more (`gort::guide::stacks`).
 ///
 /// # Examples
 ///
@@ -38,7 +37,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// It replaces `#[test]`, and works together with `#[should_panic]`, `#[ignore]` and tests that return a
 /// `Result`. The attribute takes no arguments.
 ///
-/// The test has the stack of a goroutine: 256 KiB. The test harness captures only the output of its own
+/// The test has 8 MiB of stack and usually more. The test harness captures only the output of its own
 /// threads, so it captures neither what the body prints nor the message of a panic.
 ///
 /// # Examples

@@ -17,14 +17,17 @@ fn bytes(allocator: &str) -> usize {
     bytes
 }
 
+/// How far two runs of the same program may be apart, in bytes.
+const NOISE: usize = 256;
+
 /// The additional memory allowed with jemalloc, in bytes. Every goroutine has room for the program's static
-/// thread-locals, and jemalloc has 2.6 kB of them: one page more.
-const PAGE: usize = 4096;
+/// thread-locals, and jemalloc has 2.6 kB of them: one page more, or two where frames cross into the next.
+const TWO_PAGES: usize = 2 * 4096;
 
 #[test]
 fn allocators_with_caches_for_threads_keep_none_for_goroutines() {
     let system = bytes("allocator_system");
-    for (allocator, more) in [("allocator_mimalloc", 0), ("allocator_jemalloc", PAGE)] {
+    for (allocator, more) in [("allocator_mimalloc", NOISE), ("allocator_jemalloc", TWO_PAGES)] {
         let other = bytes(allocator);
         assert!(other <= system + more, "{allocator}: {other} bytes, the system's: {system}");
     }

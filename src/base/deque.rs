@@ -2,6 +2,8 @@
 //! thousands of goroutines that saves a cache miss each. Its memory comes from the kernel, because it has to
 //! grow while a P is held, when the global allocator must not be used.
 
+use std::io;
+
 use super::throw;
 use crate::sys::mem;
 
@@ -35,24 +37,43 @@ impl<T> PtrDeque<T> {
         unsafe { self.items.add((self.head + index) & (self.capacity - 1)) }
     }
 
+    /// An empty deque with room for a page of pointers, if there is memory for that.
+    pub(crate) fn with_room() -> PtrDeque<T> {
+        let mut deque = PtrDeque::new();
+        let _tried_again_by_push = deque.grow();
+        deque
+    }
+
     #[inline]
     pub(crate) fn push_back(&mut self, g: &'static T) {
         if self.len == self.capacity {
-            self.grow();
+            self.must_grow();
         }
         // SAFETY: there is room.
         unsafe { self.place(self.len).write(g) };
         self.len += 1;
     }
 
-    pub(crate) fn push_front(&mut self, g: &'static T) {
-        if self.len == self.capacity {
-            self.grow();
+    /// As [`push_back`](PtrDeque::push_back), for an item that may be lost. False: there is no memory.
+    #[inline]
+    pub(crate) fn try_push_back(&mut self, g: &'static T) -> bool {
+        let room = self.len != self.capacity || self.grow().is_ok();
+        if room {
+            self.push_back(g);
+        }
+        room
+    }
+
+    /// False: there is no memory.
+    pub(crate) fn try_push_front(&mut self, g: &'static T) -> bool {
+        if self.len == self.capacity && self.grow().is_err() {
+            return false;
         }
         self.head = self.head.wrapping_sub(1) & (self.capacity - 1);
         self.len += 1;
         // SAFETY: there is room.
         unsafe { self.place(0).write(g) };
+        true
     }
 
     #[inline]
@@ -98,12 +119,16 @@ impl<T> PtrDeque<T> {
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn must_grow(&mut self) {
+        if let Err(error) = self.grow() {
+            throw("queue", format_args!("no memory for a queue of more than {}: {error}", self.len));
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> io::Result<()> {
         let capacity = (self.capacity * 2).max(FIRST_CAPACITY);
-        let items = match mem::reserve(capacity * size_of::<*const T>()) {
-            Ok(memory) => memory as *mut *const T,
-            Err(error) => throw("queue", format_args!("no memory for a queue of {capacity}: {error}")),
-        };
+        let items = mem::reserve(capacity * size_of::<*const T>())? as *mut *const T;
         for index in 0..self.len {
             // SAFETY: the old items are full up to `len`; the new memory is larger.
             unsafe { items.add(index).write(*self.place(index)) };
@@ -113,6 +138,7 @@ impl<T> PtrDeque<T> {
             unsafe { mem::release(self.items as usize, self.capacity * size_of::<*const T>()) };
         }
         *self = PtrDeque { items, capacity, head: 0, len: self.len };
+        Ok(())
     }
 }
 
@@ -145,7 +171,7 @@ mod tests {
                 0 => (deque.pop_back(), model.pop_back()),
                 1 => (deque.pop_front(), model.pop_front()),
                 2 | 3 => {
-                    deque.push_front(g);
+                    assert!(deque.try_push_front(g));
                     model.push_front(g);
                     (None, None)
                 }

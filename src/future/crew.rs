@@ -51,7 +51,6 @@ use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::g::GList;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
-#[cfg(feature = "http")]
 use crate::stack::size::Need;
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
@@ -191,10 +190,9 @@ static STACK: AtomicUsize = AtomicUsize::new(0);
 ///
 /// # Errors
 /// No goroutine can have a stack of this size.
-#[cfg(feature = "http")]
 pub(crate) fn need_stack(bytes: usize) -> io::Result<()> {
     boot::ensure();
-    Need::for_stack(bytes)?;
+    Need::at_least(bytes)?;
     STACK.fetch_max(bytes, Ordering::Relaxed);
     Ok(())
 }
@@ -208,8 +206,9 @@ fn is_too_small() -> bool {
 /// Starts a new goroutine, which is the one that is coming.
 fn start() -> io::Result<()> {
     // It is in no bubble, even if the caller is in one.
-    let stack = Some(STACK.load(Ordering::Relaxed)).filter(|&bytes| bytes != 0);
-    spawn_in_bubble(0, stack, Location::caller(), work).map(drop).inspect_err(|_| {
+    // `need_stack` has checked the size.
+    let need = || Need::at_least(STACK.load(Ordering::Relaxed)).unwrap_or(Need::usual(true));
+    spawn_in_bubble(0, need, Location::caller(), work).map(drop).inspect_err(|_| {
         let _inside = runtime_section::enter();
         let mut crew = CREW.lock_inside();
         crew.coming = false;
@@ -341,7 +340,7 @@ fn work() {
         let end = nanotime() + TURN;
         while let Some(task) = take(std::mem::take(&mut came)) {
             poll(task);
-            if nanotime() >= end || is_bound() {
+            if nanotime() >= end || is_bound() || is_too_small() {
                 break;
             }
         }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::join::{self, JoinHandle};
 use super::scope::{Scope, ScopedJoinHandle};
-use super::stack_of;
+use super::stack;
 use crate::sched::run::spawn::Spec;
+use crate::stack::size::Need;
 
 /// Configures a goroutine before it starts, as `std::thread::Builder` does for threads.
 ///
@@ -53,7 +54,7 @@ impl Builder {
         private_tls: bool,
         site: &'static Location<'static>,
     ) -> io::Result<(Spec, Option<Arc<str>>)> {
-        let stack = stack_of(self.stack_size, private_tls)?;
+        let stack = stack(|| self.stack_size.map_or(Ok(Need::usual(private_tls)), Need::for_stack))?;
         Ok((Spec { stack, private_tls, site, bubble: None }, self.name.map(Arc::from)))
     }
 

@@ -33,6 +33,7 @@ use crate::sched::run::runtime_section;
 use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
+use crate::stack::size::Need;
 use crate::sys::clock::nanotime;
 use crate::sys::stderr;
 use crate::timer::{Fired, NEVER, Timer};
@@ -257,7 +258,7 @@ fn start_service() {
     boot::ensure();
     START.call_once(|| {
         // The service goroutine is in no bubble, even if the first caller is in one.
-        if let Err(error) = spawn_in_bubble(0, None, Location::caller(), serve) {
+        if let Err(error) = spawn_in_bubble(0, || Need::usual(true), Location::caller(), serve) {
             panic!("failed to start the goroutine that runs timers' code: {error}");
         }
         STARTED.store(true, Ordering::Relaxed);
@@ -309,7 +310,7 @@ fn pause() {
 fn start(deferred: Arc<Deferred>) -> io::Result<()> {
     let number = deferred.bubble;
     let code = Code(Some(deferred));
-    spawn_in_bubble(number, None, Location::caller(), move || code.run())?;
+    spawn_in_bubble(number, || Need::usual(true), Location::caller(), move || code.run())?;
     if number != 0 {
         (hooks().bubble.unpin)(number);
     }

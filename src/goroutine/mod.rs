@@ -56,17 +56,17 @@ where
     }
 }
 
-/// The stack of a goroutine that needs at least this many bytes; `None`: that has no wish.
-fn stack_of(bytes: Option<usize>, private_tls: bool) -> io::Result<Need> {
-    boot::ensure(); // which finds out how large stacks are
-    bytes.map_or(Ok(Need::usual(private_tls)), Need::for_stack)
+/// What the `need` of a new goroutine is, after the runtime has found out how large stacks are.
+fn stack<T>(need: impl FnOnce() -> T) -> T {
+    boot::ensure();
+    need()
 }
 
 /// Like [`spawn`], but starts the goroutine in the bubble of this number (0: in none), whatever bubble the
-/// caller is in, and with at least this many bytes of stack, if any are asked for.
+/// caller is in, and with this stack.
 pub(crate) fn spawn_in_bubble<F, T>(
     bubble: u8,
-    stack_size: Option<usize>,
+    need: impl FnOnce() -> Need,
     site: &'static Location<'static>,
     f: F,
 ) -> io::Result<JoinHandle<T>>
@@ -74,7 +74,7 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let spec = Spec { stack: stack_of(stack_size, true)?, private_tls: true, site, bubble: Some(bubble) };
+    let spec = Spec { stack: stack(need), private_tls: true, site, bubble: Some(bubble) };
     // SAFETY: everything is 'static.
     unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
 }

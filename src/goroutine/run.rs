@@ -2,15 +2,15 @@
 
 use std::panic::{Location, resume_unwind};
 
-use super::{join, stack_of};
+use super::{join, stack};
 use crate::sched::run::spawn::Spec;
-use crate::stack::size::MAIN_STACK;
+use crate::stack::size::Need;
 
 /// Runs `f` as a goroutine and blocks the caller until it returns.
 ///
 /// The first call starts the runtime, of which a process has one. `run` may be called any number of times,
-/// from many threads at once, and from goroutines. The goroutine has a stack of 8 MiB at least. When `main` returns the process exits, even if goroutines
-/// still run.
+/// from many threads at once, and from goroutines. The goroutine has at least 8 MiB of stack. When `main`
+/// returns the process exits, even if goroutines still run.
 ///
 /// # Panics
 /// If `f` panics, with the same payload. Also if no goroutine can be started: see [`spawn`](crate::spawn).
@@ -26,13 +26,9 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let site = Location::caller();
-    let started = stack_of(Some(MAIN_STACK), true).and_then(|stack| {
-        let spec = Spec { stack, private_tls: true, site, bubble: None };
-        // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
-        unsafe { join::start(&spec, None, None, f) }
-    });
-    let handle = match started {
+    let spec = Spec { stack: stack(Need::main), private_tls: true, site: Location::caller(), bubble: None };
+    // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
+    let handle = match unsafe { join::start(&spec, None, None, f) } {
         Ok(handle) => handle,
         Err(error) => panic!("failed to start the main goroutine: {error}"),
     };

@@ -64,8 +64,8 @@
 //! - **Two kinds of pthread mutexes.** Nearly all locks of C and C++ work as on threads, also those that know
 //!   their owner: recursive and error-checking mutexes, `pthread_rwlock_t`, `std::shared_mutex`, the loader's
 //!   lock. For a mutex with *priority inheritance* the kernel has to know the owner: a goroutine that asks for
-//!   one gets `ENOTSUP`. A *robust* mutex works as an ordinary one; that its owner has died is noticed only if
-//!   the owner is bound to its thread.
+//!   one gets `ENOTSUP`, and must not lock one that a thread has made. A *robust* mutex works as an ordinary one:
+//!   nobody notices that a goroutine has ended, or that its process has died, while it held the mutex.
 //! - **`pthread_kill` to another goroutine** fails with `ESRCH`. To oneself, and `raise`, it works.
 //! - **Allocators with a large cache per thread** (jemalloc, mimalloc) would keep one per goroutine.
 //!   Wrap them in [`alloc::OnThread`](crate::alloc::OnThread).

@@ -88,9 +88,9 @@
 //! 1. **State that the kernel keeps per thread** (signal mask, affinity, `gettid`). It is not memory,
 //!    so it does not move with the goroutine. If the *memory safety* of a library depends on it, use
 //!    the library from a goroutine that is bound to its thread
-//!    ([`lock_os_thread`](crate::runtime::lock_os_thread)). The same holds for C's pthread mutexes of
-//!    the recursive, error-checking, robust and priority-inheritance kinds while a goroutine holds one:
-//!    they identify their owner by the kernel's thread id.
+//!    ([`lock_os_thread`](crate::runtime::lock_os_thread)). A goroutine must not lock a mutex with
+//!    priority inheritance that an ordinary thread has made: the kernel has to know its owner, and other
+//!    threads would wait for it forever.
 //! 2. **Libraries loaded by `dlopen` that claim *static* thread-locals** (the initial-exec model, used
 //!    by some OpenGL and OpenMP libraries). gort reserves 256 bytes for them in each block. Goroutines
 //!    that existed before the library was loaded see zeroes in those variables instead of the initial

@@ -29,6 +29,7 @@ use crate::chan::Sender;
 use crate::goroutine::spawn_in_bubble;
 use crate::io::core::{Found, Io};
 use crate::netpoll::Direction;
+use crate::stack::size::Need;
 use crate::sync::Mutex;
 use crate::sys::signal::{self, Saved};
 use crate::sys::{epoll, fd};
@@ -151,7 +152,7 @@ fn start() -> io::Result<Arc<Counter>> {
     let counter = Arc::new(Io::new(eventfd.try_clone()?, Found::Nonblocking));
     let own = counter.clone();
     // The dispatcher belongs to no bubble, because signals come from outside.
-    spawn_in_bubble(0, None, Location::caller(), move || dispatch(&own))?;
+    spawn_in_bubble(0, || Need::usual(true), Location::caller(), move || dispatch(&own))?;
     Ok(counter)
 }
 

@@ -19,7 +19,7 @@ const PER_P: usize = 64;
 const KEPT: usize = 4;
 
 /// How many slots are trimmed at a time. They are unavailable meanwhile.
-const TRIM_BATCH: usize = 64;
+const TRIM_BATCH: usize = 16;
 
 static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
 
@@ -55,6 +55,12 @@ impl Shared {
         slot
     }
 
+    /// Keeps a slot that was just in use. If there is no memory to note it, it is lost: the goroutine has ended,
+    /// and nothing else may fail because of it.
+    fn put(&mut self, slot: &'static Slot) {
+        let _kept = self.fresh.try_push_back(slot);
+    }
+
     /// Called before the lock is released, if this is the growable class.
     fn count(&self, class: SizeClass) {
         if class.is_growable() {
@@ -66,6 +72,11 @@ impl Shared {
 /// One list for each [`SizeClass::cache_index`].
 type Lists = [PtrDeque<Slot>; 3];
 
+/// The lists have their memory from the start: when the first slot is put there, none may be left.
+fn new_lists() -> Lists {
+    [(); 3].map(|()| PtrDeque::with_room())
+}
+
 /// A P's own slots. The owner of the P alone uses it.
 pub(crate) struct Local {
     lists: Lists,
@@ -74,8 +85,8 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    pub(crate) const fn new() -> Local {
-        Local { lists: [const { PtrDeque::new() }; 3], epoch: 0 }
+    pub(crate) fn new() -> Local {
+        Local { lists: new_lists(), epoch: 0 }
     }
 
     /// Takes a slot of an ended goroutine from the P's own or the shared ones. `None`: a new one has to be
@@ -86,7 +97,7 @@ impl Local {
             if let Some(slot) = self.take_cached(SizeClass::GROWABLE, 0) {
                 return Some(slot);
             }
-            if size::may_make_growable() {
+            if size::growable_left() != 0 {
                 return None;
             }
         }
@@ -118,7 +129,9 @@ impl Local {
         let class = slot.class();
         let Some(list) = class.cache_index() else { return put_shared(slot) };
         let own = &mut self.lists[list];
-        own.push_back(slot);
+        // Without memory for the list the slot is lost: its goroutine may still run on it, so that no other P may
+        // take it.
+        let _kept = own.try_push_back(slot);
         if own.len() > PER_P {
             spill(own, class, PER_P / 2);
         }
@@ -133,6 +146,11 @@ impl Local {
     fn begin(&mut self, epoch: u32) {
         self.epoch = epoch;
         self.shed(KEPT);
+    }
+
+    /// Takes one of its slots, of any class.
+    pub(crate) fn pop(&mut self) -> Option<&'static Slot> {
+        self.lists.iter_mut().find_map(PtrDeque::pop_back)
     }
 
     /// Moves all slots of a retired P to the shared lists.
@@ -166,8 +184,8 @@ impl Local {
 pub(crate) struct Unused(Lists);
 
 impl Unused {
-    pub(crate) const fn new() -> Unused {
-        Unused([const { PtrDeque::new() }; 3])
+    pub(crate) fn new() -> Unused {
+        Unused(new_lists())
     }
 
     /// Trims the slots and moves them to the shared lists.
@@ -185,12 +203,16 @@ fn refill(own: &mut PtrDeque<Slot>, class: SizeClass) -> Option<&'static Slot> {
         return None;
     }
     let mut shared = SHARED[class.index()].lock_inside();
-    for _ in 0..PER_P / 2 {
+    let first = shared.take()?;
+    for _ in 1..PER_P / 2 {
         let Some(slot) = shared.take() else { break };
-        own.push_front(slot);
+        if !own.try_push_front(slot) {
+            shared.put(slot);
+            break;
+        }
     }
     shared.count(class);
-    own.pop_back()
+    Some(first)
 }
 
 /// Gives the `count` oldest to the shared list.
@@ -199,7 +221,7 @@ fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
     let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..count {
         let Some(slot) = own.pop_front() else { break };
-        shared.fresh.push_back(slot);
+        shared.put(slot);
     }
     shared.count(class);
 }
@@ -208,7 +230,7 @@ fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
 pub(crate) fn take_shared(need: Need) -> Option<&'static Slot> {
     if need.grows {
         let growable = take_from(SizeClass::GROWABLE);
-        if growable.is_some() || size::may_make_growable() {
+        if growable.is_some() || size::growable_left() != 0 {
             return growable;
         }
     }
@@ -225,7 +247,7 @@ fn take_from(class: SizeClass) -> Option<&'static Slot> {
 /// Puts a slot into the shared list.
 pub(crate) fn put_shared(slot: &'static Slot) {
     let mut shared = SHARED[slot.class().index()].lock_inside();
-    shared.fresh.push_back(slot);
+    shared.put(slot);
     shared.count(slot.class());
 }
 
@@ -255,7 +277,7 @@ fn trim_batch(mut next: impl FnMut() -> Option<&'static Slot>) -> bool {
     }
     let Some(class) = batch[0].map(Slot::class) else { return false };
     let mut shared = SHARED[class.index()].lock_inside();
-    batch.into_iter().flatten().for_each(|slot| shared.trimmed.push_back(slot));
+    batch.into_iter().flatten().for_each(|slot| _ = shared.trimmed.try_push_back(slot));
     shared.count(class);
     true
 }

@@ -20,8 +20,9 @@ pub(crate) const MIN_STACK: usize = 16 << 10;
 pub(crate) const MAX_STACK: usize = 1 << 30;
 /// How deep (bytes) the stacks of growable slots go, unless the program or the environment says otherwise.
 const DEFAULT_MAX_STACK: usize = 64 << 20;
-/// The stack (bytes) of the goroutine of `gort::run` and `main`: what a process's first thread has.
-pub(crate) const MAIN_STACK: usize = 8 << 20;
+/// The binary logarithm of the slot size of the goroutine of `gort::run` and `main`: as with a process's first
+/// thread, its stack and its thread-locals have 8 MiB together.
+const MAIN_BITS: u32 = 23;
 
 /// How many growable slots there are at most. They cost about 44 MB of page tables.
 pub(crate) const GROWABLE_SLOTS: usize = 10_240;
@@ -68,10 +69,10 @@ pub(crate) fn max_stack() -> usize {
     SizeClass::GROWABLE.usable().max(SizeClass::usual(true).usable())
 }
 
-/// Whether another growable slot may be made.
+/// How many growable slots may still be made.
 #[inline]
-pub(super) fn may_make_growable() -> bool {
-    GROWABLE_LEFT.load(Ordering::Relaxed) != 0
+pub(super) fn growable_left() -> usize {
+    GROWABLE_LEFT.load(Ordering::Relaxed)
 }
 
 /// Claims the right to make one more growable slot.
@@ -101,6 +102,20 @@ impl Need {
     pub(crate) fn usual(private_tls: bool) -> Need {
         let grows = private_tls && GROWABLE.load(Ordering::Relaxed) != 0;
         Need { class: SizeClass::usual(private_tls), grows }
+    }
+
+    /// For the main goroutine.
+    pub(crate) fn main() -> Need {
+        let usual = Need::usual(true);
+        Need { class: SizeClass(usual.class.0.max(MAIN_BITS)), ..usual }
+    }
+
+    /// For a goroutine that needs at least `wanted` bytes of stack, and at least the usual one.
+    #[cfg(feature = "http")]
+    pub(crate) fn at_least(wanted: usize) -> io::Result<Need> {
+        let usual = Need::usual(true);
+        let class = SizeClass(SizeClass::for_stack(wanted)?.0.max(usual.class.0));
+        Ok(Need { class, grows: usual.grows && wanted <= SizeClass::GROWABLE.usable() })
     }
 
     /// For a goroutine that needs at least `wanted` bytes of stack. If that is less than usual, it gets a

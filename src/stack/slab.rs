@@ -272,10 +272,16 @@ fn reserve_slab(class: SizeClass) -> io::Result<(Range<usize>, usize, usize)> {
     let slot = class.span();
     // Room to move the first slot of a growable slab to its place.
     let (mut slots, room) = if class.is_growable() {
-        (GROWABLE.load(Ordering::Relaxed).clamp(FIRST_IN_SLAB, MOST_IN_SLAB), 2 * PAGE_TABLE)
+        // The caller has claimed one.
+        let most = (size::growable_left() + 1).min(MOST_IN_SLAB);
+        let slots = GROWABLE.load(Ordering::Relaxed).max(FIRST_IN_SLAB).min(most);
+        (slots, 2 * PAGE_TABLE)
     } else {
         ((SLAB_BYTES / slot).max(1), 0)
     };
+    if class.is_growable() && mem::is_populated_at_once() {
+        return Err(io::Error::other("all address space is locked in memory (mlockall)"));
+    }
     // Under a tight address-space limit a smaller slab may still fit, and its slots should be packed.
     let reserved = loop {
         let bytes = slots * slot + room;
@@ -287,11 +293,6 @@ fn reserve_slab(class: SizeClass) -> io::Result<(Range<usize>, usize, usize)> {
     };
     if !class.is_growable() {
         return Ok((reserved.clone(), reserved.start, slots));
-    }
-    if mem::is_populated(reserved.start) {
-        // SAFETY: nobody has seen it yet.
-        unsafe { mem::release(reserved.start, reserved.len()) };
-        return Err(io::Error::other("all address space is locked in memory (mlockall)"));
     }
     // Each growable slot begins a page later than the one before, counted from a multiple of PAGE_TABLE. A new
     // slab goes on where the last one ended, so that the top pages use all sets of the CPU's TLB.

@@ -45,20 +45,26 @@ pub(crate) fn address_space() -> usize {
     if strict {
         return 0;
     }
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: the kernel fills in the struct.
-    unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) };
+    let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(|resource| {
+        let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+        // SAFETY: the kernel fills in the struct.
+        unsafe { libc::getrlimit(resource, &mut limit) };
+        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+    });
     // Kernels give user code at least this much.
-    usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX).min(1 << 47)
+    limits[0].min(limits[1]).min(1 << 47)
 }
 
-/// Whether the page at `address`, which was never touched, has memory all the same: `mlockall(MCL_FUTURE)` is
-/// in force, and everything that is mapped costs memory at once.
-pub(crate) fn is_populated(address: usize) -> bool {
+/// Whether everything that is mapped costs memory at once, because `mlockall(MCL_FUTURE)` is in force.
+pub(crate) fn is_populated_at_once() -> bool {
+    let Ok(page) = reserve(PAGE) else { return false };
     let mut resident = 0u8;
-    // SAFETY: the kernel writes one byte for one page.
-    let asked = unsafe { syscall6(libc::SYS_mincore, address, PAGE, &raw mut resident as usize, 0, 0, 0) };
-    asked == 0 && resident & 1 != 0
+    // SAFETY: the kernel writes one byte for one page; nobody has seen the page.
+    unsafe {
+        let asked = syscall6(libc::SYS_mincore, page, PAGE, &raw mut resident as usize, 0, 0, 0);
+        release(page, PAGE);
+        asked == 0 && resident & 1 != 0
+    }
 }
 
 /// Unmaps what [`reserve`] mapped.

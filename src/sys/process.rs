@@ -33,6 +33,13 @@ pub(crate) fn next_definition(name: &CStr) -> usize {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }
 
+/// The address of the function `name` that the program and its libraries use; 0 if there is none. Takes the
+/// loader's lock.
+pub(crate) fn definition(name: &CStr) -> usize {
+    // SAFETY: the name is NUL-terminated.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
+}
+
 /// Ends this process at once, without exit handlers: they may not run while other threads do.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: ends the process.

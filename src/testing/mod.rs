@@ -38,7 +38,7 @@ use crate::sched::park::park_ready::park;
 use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;
-use crate::stack::size::MAIN_STACK;
+use crate::stack::size::Need;
 use crate::sys::env;
 use bubble::BubbleEnd;
 
@@ -111,7 +111,7 @@ impl Bubble {
         let Some(number) = bubble::make(self.seed, Waiter::current()) else {
             panic!("255 bubbles exist: some of them never came to an end");
         };
-        let root = match spawn_in_bubble(number, Some(MAIN_STACK), Location::caller(), f) {
+        let root = match spawn_in_bubble(number, Need::main, Location::caller(), f) {
             Ok(root) => root,
             Err(error) => panic!("failed to start the goroutine of a bubble: {error}"),
         };

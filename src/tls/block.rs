@@ -7,9 +7,10 @@
 //! `run_destructors` resets the libc state that a program can see.
 
 use std::ffi::c_void;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::layout::{self, KeyData, Layout};
 use super::{loaded, pristine};
@@ -97,13 +98,13 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         if let Some(rseq) = layout.rseq {
             put(tp.wrapping_add_signed(rseq), 4, RSEQ_UNREGISTERED);
         }
-        on_block(tp, layout.functions.ctype_init);
+        on_block(tp, || (layout.functions.ctype_init)());
     }
     Ok(())
 }
 
 /// Runs `f` with the thread pointer at `tp`.
-pub(super) unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
+pub(super) unsafe fn on_block(tp: usize, f: impl FnOnce()) {
     let own = arch::thread_pointer();
     // SAFETY: no other code runs on the block, and this code returns to its own block before it touches TLS
     // again.
@@ -120,10 +121,34 @@ pub(super) unsafe fn on_block(tp: usize, f: unsafe extern "C" fn()) {
 /// owner. Functions that pass the id to the kernel need the M's: see `sched/block/thread_id.rs`.
 const FIRST_ID: u32 = 1 << 29;
 
-/// A number that no other block has.
+/// A number that no other block of this process has. Processes begin at random numbers, because a lock in shared
+/// memory compares the ids of several.
 fn new_id() -> u32 {
-    static NEXT: AtomicU32 = AtomicU32::new(FIRST_ID);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    static START: OnceLock<u32> = OnceLock::new();
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let start = *START.get_or_init(|| RandomState::new().hash_one(0) as u32);
+    FIRST_ID | (start.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)) & (FIRST_ID - 1))
+}
+
+/// Blocks have the ids of the threads that run them: see [`follow_threads`].
+static FOLLOW_THREADS: AtomicBool = AtomicBool::new(false);
+
+/// From now on blocks have the ids of the threads that run them. For programs in which libc passes ids to the
+/// kernel without asking us.
+pub(crate) fn follow_threads() {
+    FOLLOW_THREADS.store(true, Ordering::Relaxed);
+}
+
+/// Called when the thread `tid` begins to run on the block at `tp`.
+///
+/// # Safety
+/// `tp` is a block that the calling thread owns.
+#[inline]
+pub(crate) unsafe fn moved(tp: usize, tid: u32) {
+    if FOLLOW_THREADS.load(Ordering::Relaxed) {
+        // SAFETY: the caller's promise.
+        unsafe { put(tp, known().tid, tid) };
+    }
 }
 
 /// Runs `f` while the block at `tp` has the kernel's id `tid` in place of its own.

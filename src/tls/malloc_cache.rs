@@ -1,67 +1,84 @@
 //! malloc's cache belongs to the M, not to the goroutine.
 //!
-//! glibc's malloc keeps a cache of free chunks and a pointer to an arena for each thread, in words of libc's
-//! thread-locals. If each block had its own, each goroutine that ever allocated would keep up to 65 kB of free
-//! chunks, even after its end. So a block has the words of the M that runs it: they are copied from the M's own
-//! TLS when a goroutine comes to another M.
+//! glibc's malloc keeps a cache of free chunks for each thread; a word of libc's thread-locals points to it. If
+//! each block had its own, each goroutine that ever allocated would keep up to 65 kB of free chunks, even after its
+//! end. So a block points to the cache of the M that runs it: the word is copied from the M's own TLS when a
+//! goroutine comes to another M. The word for the arena, which malloc turns to when the cache is empty, stays with
+//! the block: malloc counts who uses an arena.
 //!
 //! - A1. An M's own TLS has a cache before the M runs its first goroutine ([`make`]), and keeps it until the
 //!   thread ends.
-//! - A2. While a goroutine runs on an M, its block has that M's words. `G::m_number` says whose words a block
-//!   has; no two threads have the same number, even if one of them uses the M of the other after its end.
+//! - A2. While a goroutine runs on an M, its block has that M's word. `G::m_number` says whose word a block has;
+//!   no two threads have the same number, even if one of them uses the M of the other after its end.
 //! - A3. A goroutine that was stopped inside malloc keeps its thread (`sched/monitor/preempt.rs`), and other
 //!   goroutines do not run there meanwhile. So nobody else sees a cache that is being changed.
 //!
-//! Where the words cannot be found (another allocator in malloc's place), goroutines keep caches of their own.
+//! With another allocator in malloc's place, nothing is shared: see `alloc::OnThread`.
 
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::block;
 use super::layout::Layout;
+use crate::sys::process;
 
-/// glibc has two such words; another version may have a few more.
-const MOST: usize = 4;
+/// The offset of the word from the thread pointer; 0 if there is none.
+static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// The offsets of the words from the thread pointer; 0 ends the list.
-static OFFSETS: [AtomicIsize; MOST] = [const { AtomicIsize::new(0) }; MOST];
+type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
 
-/// Finds the words: those of libc's thread-locals that the first use of malloc changes.
+/// glibc's malloc and free, if the program uses them.
+fn glibc() -> Option<(Malloc, Free)> {
+    let same = |public: &CStr, own: &CStr| {
+        let address = process::definition(own);
+        (address != 0 && process::definition(public) == address).then_some(address)
+    };
+    let (malloc, free) = (same(c"malloc", c"__libc_malloc")?, same(c"free", c"__libc_free")?);
+    // SAFETY: these are the types of the two functions.
+    Some(unsafe { (std::mem::transmute::<usize, Malloc>(malloc), std::mem::transmute::<usize, Free>(free)) })
+}
+
+/// Finds the word.
 ///
 /// # Safety
 /// The block at `tp` is new, and no code has run on it.
 pub(super) unsafe fn learn(layout: &Layout, tp: usize) {
+    let Some((malloc, free)) = glibc() else { return };
     let Some(libc) = layout.modules.iter().find(|module| module.is_libc) else { return };
     let start = (tp - libc.offset).next_multiple_of(size_of::<usize>());
-    let end = tp - libc.offset + libc.size;
-    let words = (start..end).step_by(size_of::<usize>());
+    let words = (start..tp - libc.offset + libc.size).step_by(size_of::<usize>());
+    let word = |address: usize| address as *mut usize;
     // SAFETY: the words lie in libc's part of the block.
-    let read = |address: usize| unsafe { *(address as *const usize) };
+    let read = |address: usize| unsafe { *word(address) };
+    let use_malloc = || {
+        // SAFETY: nobody else runs on the block; allocates and frees.
+        unsafe { block::on_block(tp, || free(std::hint::black_box(malloc(24)))) };
+    };
     let before: Vec<usize> = words.clone().map(read).collect();
-    // SAFETY: nobody else runs on the block.
-    unsafe { block::on_block(tp, use_malloc) };
-    let changed: Vec<usize> = words
-        .zip(before)
-        .filter(|&(address, before)| read(address) != before)
-        .map(|(address, _)| address)
-        .collect();
-    // A counter would have changed to a small number: only pointers are shared.
-    if changed.len() <= MOST && changed.iter().all(|&address| read(address) > layout.below) {
-        for (offset, address) in OFFSETS.iter().zip(changed) {
-            offset.store(address as isize - tp as isize, Ordering::Relaxed);
-        }
-    }
-}
-
-pub(super) extern "C" fn use_malloc() {
-    for size in [24, 1000, 100_000] {
-        // SAFETY: allocates and frees.
-        unsafe { libc::free(std::hint::black_box(libc::malloc(size))) };
+    use_malloc();
+    let changed = words.zip(before).filter(|&(address, before)| read(address) != before);
+    // Malloc looks at its cache first. So without the pointer to the cache it makes a new one, but without the
+    // pointer to an arena it takes the chunk that was just freed from the cache.
+    let mut caches = changed.map(|(address, _)| address).filter(|&address| {
+        let pointer = read(address);
+        // SAFETY: as above; malloc takes 0 for a thread's first use.
+        unsafe { *word(address) = 0 };
+        use_malloc();
+        let made_anew = read(address) != 0;
+        // SAFETY: as above; what was there before is still right.
+        unsafe { *word(address) = pointer };
+        made_anew
+    });
+    if let (Some(cache), None) = (caches.next(), caches.next()) {
+        OFFSET.store(cache as isize - tp as isize, Ordering::Relaxed);
     }
 }
 
 /// Makes sure that the calling thread has its cache (A1).
 pub(crate) fn make() {
-    use_malloc();
+    // SAFETY: allocates and frees.
+    unsafe { libc::free(std::hint::black_box(libc::malloc(24))) };
 }
 
 /// Lets the code on the block `to` use the cache of the thread whose own thread pointer is `from`.
@@ -70,21 +87,16 @@ pub(crate) fn make() {
 /// The calling thread owns both, and has called [`make`].
 #[inline]
 pub(crate) unsafe fn share(from: usize, to: usize) {
-    for offset in &OFFSETS {
-        let offset = offset.load(Ordering::Relaxed);
-        if offset == 0 {
-            return;
-        }
+    let offset = OFFSET.load(Ordering::Relaxed);
+    if offset != 0 {
+        let word = |tp: usize| tp.wrapping_add_signed(offset) as *mut usize;
         // SAFETY: the word lies in libc's static TLS, at the same offset in every thread and block.
-        unsafe {
-            *(to.wrapping_add_signed(offset) as *mut usize) =
-                *(from.wrapping_add_signed(offset) as *const usize)
-        };
+        unsafe { *word(to) = *word(from) };
     }
 }
 
-/// The address of the first of the words in the block at `tp`.
+/// The address of the word in the block at `tp`.
 #[inline]
 pub(crate) fn address_in(tp: usize) -> usize {
-    tp.wrapping_add_signed(OFFSETS[0].load(Ordering::Relaxed))
+    tp.wrapping_add_signed(OFFSET.load(Ordering::Relaxed))
 }

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::layout::Layout;
-use super::{block, loaded, malloc_cache};
+use super::{block, loaded};
 
 /// The largest static TLS, in words, that is compared. With more, every goroutine takes the slow path.
 const MAX_WORDS: usize = 128;
@@ -81,7 +81,7 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
     }
     // The words that change while malloc runs are malloc's: they are not compared.
     // SAFETY: nobody else runs on the block.
-    unsafe { block::on_block(tp, malloc_cache::use_malloc) };
+    unsafe { block::on_block(tp, use_malloc) };
     for i in 0..count {
         // SAFETY: within the block.
         if unsafe { *words(tp).add(i) } != pristine.expected[i] {
@@ -93,6 +93,13 @@ unsafe fn look(layout: &Layout, tp: usize, current: isize) -> Option<Pristine> {
         *pristine.mask.get_mut(usize::try_from(index).ok()?)? = 0;
     }
     Some(pristine)
+}
+
+fn use_malloc() {
+    for size in [24, 1000, 100_000] {
+        // SAFETY: allocates and frees.
+        unsafe { libc::free(std::hint::black_box(libc::malloc(size))) };
+    }
 }
 
 /// Whether the goroutine on the block at `tp` left nothing behind.

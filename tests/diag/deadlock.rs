@@ -568,7 +568,9 @@ fn sigquit_prints_all_goroutines_and_exits_with_2() {
             own.store(tid(), Ordering::Relaxed);
             std::thread::sleep(Duration::from_secs(1000));
         });
+        named("sleeps", || gort::sleep(Duration::from_secs(1000)));
         return gort::run(move || {
+            until("one sleeps", || gort::runtime::dump().to_string().contains("[sleep]"));
             until("the goroutine that blocks is in its system call", || {
                 let path = format!("/proc/self/task/{}/status", thread.load(Ordering::Relaxed));
                 std::fs::read_to_string(path).is_ok_and(|status| status.contains("State:\tS"))

@@ -153,6 +153,10 @@ fn handlers_have_the_stack_that_the_server_promises() {
         client.send(vec![b'x'; 100_000]);
         assert!(bytes_of(client.answer().unwrap()) >= 4 << 20);
     }
+    // A server that asks for less than usual takes nothing away from others.
+    let other = start(Server::new().stack_size(16 << 10), answer);
+    assert!(bytes_of(other.connect().get("/")) >= 4 << 20);
+    other.stop();
     large.stop();
     small.stop();
     let (listener, _) = common::listen();

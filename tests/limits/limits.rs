@@ -84,8 +84,8 @@ fn exhausted_address_space_is_an_error_that_says_so() {
         }
         assert!(many.handles.len() > 100, "{}", many.handles.len());
         many.go_on();
-        // Another size of stack is refused, too.
-        let inside = gort::Builder::new().stack_size(32 << 20).spawn(|| ()).unwrap_err();
+        // A size of stack that no slot has is refused, too.
+        let inside = gort::Builder::new().stack_size(512 << 20).spawn(|| ()).unwrap_err();
         assert_eq!(inside.kind(), io::ErrorKind::OutOfMemory);
         many.go_on();
         many.end();

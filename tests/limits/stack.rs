@@ -107,6 +107,8 @@ fn the_environment_and_the_program_choose_the_sizes() {
     let usual = || gort::spawn(|| stack_bounds().1).join().unwrap();
     if common::is_child("by variables") {
         println!("usual: {}", usual());
+        assert!(gort::run(|| stack_bounds().1) >= usual(), "the main goroutine has as much");
+        assert!(gort::run(|| stack_bounds().1) >= (8 << 20) - (64 << 10));
         return;
     }
     if common::is_child("by the program") {
@@ -125,6 +127,7 @@ fn the_environment_and_the_program_choose_the_sizes() {
     assert!((192 << 10..256 << 10).contains(&usual_with(&[("GORT_MAX_STACK", "0")])));
     assert!((1 << 20..2 << 20).contains(&usual_with(&[("GORT_MAX_STACK", "0"), ("GORT_STACK_SIZE", "1M")])));
     assert!((64 << 20..66 << 20).contains(&usual_with(&[("GORT_MAX_STACK", "lots")])));
+    assert!((64 << 20..66 << 20).contains(&usual_with(&[("GORT_STACK_SIZE", "16M")])));
     let printed = common::run(common::child(NAME, "by the program"));
     let bytes: usize =
         printed.stdout.split("usual: ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();

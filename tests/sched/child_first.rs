@@ -84,7 +84,10 @@ fn leaves(depth: u32) -> u64 {
 fn a_large_tree_needs_few_stacks() {
     for procs in [1, 2] {
         let _procs = Procs::set(procs);
-        let stacks = || stats().stacks.cached + stats().stacks.in_use;
+        let stacks = || {
+            let stacks = stats().stacks;
+            stacks.cached + stacks.in_use
+        };
         let before = stacks();
         let depth = amount(5, 6) as u32;
         assert_eq!(gort::run(move || leaves(depth)), 10u64.pow(depth));

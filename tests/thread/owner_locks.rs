@@ -247,6 +247,9 @@ fn a_goroutine_can_ask_the_kernel_about_its_thread() {
 
 #[test]
 fn signals_reach_the_goroutine_that_raises_them() {
+    unsafe extern "C" {
+        fn pthread_sigqueue(thread: libc::pthread_t, signal: c_int, value: usize) -> c_int;
+    }
     static SEEN: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn on_signal(_: c_int) {
         SEEN.fetch_add(1, Ordering::Relaxed);
@@ -260,8 +263,9 @@ fn signals_reach_the_goroutine_that_raises_them() {
             unsafe {
                 assert_eq!(libc::raise(libc::SIGUSR2), 0);
                 assert_eq!(libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2), 0);
+                assert_eq!(pthread_sigqueue(libc::pthread_self(), libc::SIGUSR2, 1), 0);
             }
-            assert_eq!(SEEN.load(Ordering::Relaxed), 2 * round);
+            assert_eq!(SEEN.load(Ordering::Relaxed), 3 * round);
             migrate();
         }
     });

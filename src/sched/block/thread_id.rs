@@ -2,18 +2,20 @@
 //!
 //! In a goroutine's block this id is a number of its own, which the kernel does not know (`tls/block.rs`). So gort
 //! defines these few functions. The linker prefers a definition in the program to libc's, for Rust code, for C
-//! code and for shared libraries. If a goroutine asks about itself, the id of its M's thread is in place during
-//! the call, and preemption is off. All other calls are libc's: for ordinary threads, and for another goroutine
-//! (libc answers ESRCH, as for a thread that has ended).
+//! code and for shared libraries. (If gort is part of a shared library that comes behind libc, it does not: then
+//! blocks have the ids of the threads that run them, and locks take the goroutines of a thread for one.) If a
+//! goroutine asks about itself, the id of the thread that it runs on is in place during the call. Should a signal
+//! stop it meanwhile, it keeps that thread. All other calls are libc's: for ordinary threads, and for another
+//! goroutine (libc answers ESRCH, as for a thread that has ended).
 //!
 //! PI mutexes cannot work: the kernel itself writes the owner's id into the lock. A goroutine that asks for one
 //! gets ENOTSUP, as on systems that do not have them.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sched::types::current::current;
-use crate::sys::process;
+use crate::sys::{process, thread};
 use crate::tls;
 
 /// A function of libc that is hidden by a definition of ours.
@@ -44,15 +46,8 @@ impl Hidden {
 /// goroutine's.
 fn as_own_thread<R>(thread: libc::pthread_t, f: impl FnOnce() -> R) -> R {
     let Some(g) = current().filter(|g| g.tp.get() != 0 && g.tp.get() == thread as usize) else { return f() };
-    let m = g.m();
-    // Preemption is off (M2). If sysmon is just taking the P, nothing is lost: no P is needed here.
-    m.in_runtime.set(m.in_runtime.get() + 1);
-    compiler_fence(Ordering::SeqCst);
     // SAFETY: we run on the block; the functions below take only locks that do not know their owner.
-    let result = unsafe { tls::block::with_tid(g.tp.get(), m.tid(), f) };
-    compiler_fence(Ordering::SeqCst);
-    m.in_runtime.set(m.in_runtime.get() - 1);
-    result
+    unsafe { tls::block::with_tid(g.tp.get(), thread::tid(), f) }
 }
 
 /// Defines the functions that take a thread and further arguments.
@@ -80,9 +75,14 @@ macro_rules! define {
         /// Called once, at start-up. Looks libc's functions up, because the look-up takes the loader's lock; and
         /// names ours, so that the linker keeps them.
         pub(crate) fn init() {
-            std::hint::black_box([$($name as *const () as usize),*]);
+            let ours = [$(($text, $name as *const () as usize)),*];
             std::hint::black_box(pthread_mutexattr_setprotocol as *const () as usize);
-            std::hint::black_box([$(&libcs::$name),*, &SET_PROTOCOL].map(Hidden::address));
+            let libcs = [$(&libcs::$name),*].map(Hidden::address);
+            SET_PROTOCOL.address();
+            let in_use = ours.iter().all(|&(name, address)| process::definition(name) == address);
+            if !in_use || libcs.contains(&0) {
+                tls::block::follow_threads();
+            }
         }
     };
 }
@@ -95,6 +95,7 @@ define! {
     pthread_setschedparam = c"pthread_setschedparam"(policy: c_int, parameters: *const c_void);
     pthread_setschedprio = c"pthread_setschedprio"(priority: c_int);
     pthread_getcpuclockid = c"pthread_getcpuclockid"(clock: *mut c_int);
+    pthread_sigqueue = c"pthread_sigqueue"(signal: c_int, value: usize);
 }
 
 static SET_PROTOCOL: Hidden = Hidden::new(c"pthread_mutexattr_setprotocol");

@@ -21,8 +21,10 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sched::word::pinned_readers;
+use crate::stack::cache::{self, Local};
 use crate::stack::size::Need;
-use crate::stack::{cache, slab};
+use crate::stack::slab;
+use crate::stack::slot::Slot;
 use crate::tls;
 
 /// The properties of a new goroutine.
@@ -120,9 +122,24 @@ fn needs_tls_work(g: &G, spec: &Spec) -> bool {
     spec.private_tls && (!g.block_made.get() || g.block_stale.get())
 }
 
-/// Makes a G in a new slot. Allocates.
+/// Makes a G in a new slot. Allocates. If the kernel refuses memory, idle Ps may still have slots.
 fn make(need: Need) -> io::Result<&'static G> {
-    Ok(G::make(&slab::new_slot(need)?))
+    let error = match slab::new_slot(need) {
+        Ok(slot) => return Ok(G::make(&slot)),
+        Err(error) => error,
+    };
+    let _section = runtime_section::enter();
+    while let Some(slot) = take_from_idle_p() {
+        cache::put_shared(slot);
+    }
+    cache::take_shared(need).map(G::of_slot).ok_or(error)
+}
+
+/// A slot that an idle P keeps for itself.
+fn take_from_idle_p() -> Option<&'static Slot> {
+    let locked = SCHED.lock();
+    // SAFETY: an idle P belongs to the holder of the lock.
+    locked.idle_ps().find_map(|p| unsafe { p.with_slots(Local::pop) })
 }
 
 /// Prepares what `spec` asks for; if that fails, the slot goes back to the cache.

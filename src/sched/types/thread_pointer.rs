@@ -35,7 +35,10 @@ impl M {
         } else if g.m_number.get() != self.number.get() {
             g.m_number.set(self.number.get());
             // SAFETY: we own g, so nobody else runs on its block; `adopt_thread` made the cache.
-            unsafe { tls::malloc_cache::share(self.own_tp.get(), block) };
+            unsafe {
+                tls::malloc_cache::share(self.own_tp.get(), block);
+                tls::block::moved(block, self.tid());
+            }
         }
         if tp != self.tp.get() {
             self.tp.set(tp);
