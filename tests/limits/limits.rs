@@ -74,7 +74,7 @@ fn exhausted_address_space_is_an_error_that_says_so() {
         return;
     }
     gort::run(|| gort::spawn(|| ()).join().unwrap());
-    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (200 << 20));
     for _ in 0..3 {
         let (many, error) = Many::spawn_until_refused(10_000);
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
@@ -118,7 +118,7 @@ fn timers_functions_wait_for_memory() {
     };
     let timers: Vec<_> =
         (0..50).map(|_| gort::time::after_func(Duration::from_secs(3600), function())).collect();
-    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (200 << 20));
     let (many, _) = Many::spawn_until_refused(10_000);
     for timer in &timers {
         assert!(timer.reset(Duration::ZERO));
@@ -139,8 +139,9 @@ fn spawn_panics_with_the_same_message() {
     if !common::alone("spawn_panics_with_the_same_message") {
         return;
     }
-    gort::run(|| gort::spawn(|| ()).join().unwrap());
-    set_soft_limit(libc::RLIMIT_AS, address_space() + (100 << 20));
+    // Starts the runtime. No goroutine has ended, so no P keeps a stack.
+    gort::runtime::max_procs();
+    set_soft_limit(libc::RLIMIT_AS, address_space() + (200 << 20));
     let (many, _) = Many::spawn_until_refused(10_000);
     let payload = std::panic::catch_unwind(|| gort::spawn(|| ())).unwrap_err();
     let text = payload.downcast::<String>().unwrap();
