@@ -3,8 +3,8 @@
 //! glibc's malloc keeps a cache of free chunks for each thread; a word of libc's thread-locals points to it. If
 //! each block had its own, each goroutine that ever allocated would keep up to 65 kB of free chunks, even after its
 //! end. So a block points to the cache of the M that runs it: the word is copied from the M's own TLS when a
-//! goroutine comes to another M. The word for the arena, which malloc turns to when the cache is empty, stays with
-//! the block: malloc counts who uses an arena.
+//! goroutine comes to another M. So is the word for the arena, which malloc turns to when the cache is empty:
+//! otherwise goroutines on different Ms would use neighbouring chunks, in the same cache lines.
 //!
 //! - A1. An M's own TLS has a cache before the M runs its first goroutine ([`make`]), and keeps it until the
 //!   thread ends.
@@ -12,6 +12,9 @@
 //!   no two threads have the same number, even if one of them uses the M of the other after its end.
 //! - A3. A goroutine that was stopped inside malloc keeps its thread (`sched/monitor/preempt.rs`), and other
 //!   goroutines do not run there meanwhile. So nobody else sees a cache that is being changed.
+//! - A4. The main arena is not shared. malloc counts the threads of each arena, and exchanges a thread's arena only
+//!   if the main one could not serve it. So no exchange ever concerns an arena that a block has without being
+//!   counted.
 //!
 //! With another allocator in malloc's place, nothing is shared: see `alloc::OnThread`.
 
@@ -20,10 +23,19 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 
 use super::block;
 use super::layout::Layout;
+use crate::sys::mem::PAGE;
 use crate::sys::process;
 
-/// The offset of the word from the thread pointer; 0 if there is none.
-static OFFSET: AtomicIsize = AtomicIsize::new(0);
+/// The offsets of the two words from the thread pointer; 0 if there is none.
+static CACHE: AtomicIsize = AtomicIsize::new(0);
+static ARENA: AtomicIsize = AtomicIsize::new(0);
+
+/// An arena lies at the beginning of a heap, which has at least this alignment (bytes); the main arena does not.
+const HEAP_ALIGN: usize = 1 << 20;
+
+fn is_main_arena(arena: usize) -> bool {
+    arena % HEAP_ALIGN >= PAGE
+}
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -39,7 +51,7 @@ fn glibc() -> Option<(Malloc, Free)> {
     Some(unsafe { (std::mem::transmute::<usize, Malloc>(malloc), std::mem::transmute::<usize, Free>(free)) })
 }
 
-/// Finds the word.
+/// Finds the words.
 ///
 /// # Safety
 /// The block at `tp` is new, and no code has run on it.
@@ -60,18 +72,22 @@ pub(super) unsafe fn learn(layout: &Layout, tp: usize) {
     let changed = words.zip(before).filter(|&(address, before)| read(address) != before);
     // Malloc looks at its cache first. So without the pointer to the cache it makes a new one, but without the
     // pointer to an arena it takes the chunk that was just freed from the cache.
-    let mut caches = changed.map(|(address, _)| address).filter(|&address| {
-        let pointer = read(address);
-        // SAFETY: as above; malloc takes 0 for a thread's first use.
-        unsafe { *word(address) = 0 };
-        use_malloc();
-        let made_anew = read(address) != 0;
-        // SAFETY: as above; what was there before is still right.
-        unsafe { *word(address) = pointer };
-        made_anew
-    });
-    if let (Some(cache), None) = (caches.next(), caches.next()) {
-        OFFSET.store(cache as isize - tp as isize, Ordering::Relaxed);
+    let (caches, arenas): (Vec<usize>, Vec<usize>) =
+        changed.map(|(address, _)| address).partition(|&address| {
+            let pointer = read(address);
+            // SAFETY: as above; malloc takes 0 for a thread's first use.
+            unsafe { *word(address) = 0 };
+            use_malloc();
+            let made_anew = read(address) != 0;
+            // SAFETY: as above; what was there before is still right.
+            unsafe { *word(address) = pointer };
+            made_anew
+        });
+    if let [cache] = caches[..] {
+        CACHE.store(cache as isize - tp as isize, Ordering::Relaxed);
+        if let [arena] = arenas[..] {
+            ARENA.store(arena as isize - tp as isize, Ordering::Relaxed);
+        }
     }
 }
 
@@ -87,16 +103,21 @@ pub(crate) fn make() {
 /// The calling thread owns both, and has called [`make`].
 #[inline]
 pub(crate) unsafe fn share(from: usize, to: usize) {
-    let offset = OFFSET.load(Ordering::Relaxed);
-    if offset != 0 {
-        let word = |tp: usize| tp.wrapping_add_signed(offset) as *mut usize;
-        // SAFETY: the word lies in libc's static TLS, at the same offset in every thread and block.
-        unsafe { *word(to) = *word(from) };
+    let (cache, arena) = (CACHE.load(Ordering::Relaxed), ARENA.load(Ordering::Relaxed));
+    let word = |tp: usize, offset| tp.wrapping_add_signed(offset) as *mut usize;
+    // SAFETY: the words lie in libc's static TLS, at the same offsets in every thread and block.
+    unsafe {
+        if cache != 0 {
+            *word(to, cache) = *word(from, cache);
+        }
+        if arena != 0 && !is_main_arena(*word(from, arena)) {
+            *word(to, arena) = *word(from, arena);
+        }
     }
 }
 
-/// The address of the word in the block at `tp`.
+/// The address of the first word in the block at `tp`.
 #[inline]
 pub(crate) fn address_in(tp: usize) -> usize {
-    tp.wrapping_add_signed(OFFSET.load(Ordering::Relaxed))
+    tp.wrapping_add_signed(CACHE.load(Ordering::Relaxed))
 }

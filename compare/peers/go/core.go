@@ -157,3 +157,63 @@ func fibTree(n int) int {
 	left.done.Wait()
 	return left.result + right
 }
+
+const (
+	deepFrames  = 1000
+	mallocCrowd = 1000
+)
+
+//go:noinline
+func deep(frames int) int {
+	var frame [128]int
+	for i := range frame {
+		frame[i] = frames
+	}
+	if frames == 0 {
+		return 0
+	}
+	return frame[frames%128] - frames + 1 + deep(frames-1)
+}
+
+func stackDeep(a args) report {
+	batches := a.sizeOr(20_000) / spawnBatch
+	took := warmThenTime(batches, func(batches int) {
+		for range batches {
+			var wg sync.WaitGroup
+			wg.Add(spawnBatch)
+			for range spawnBatch {
+				go func() {
+					if deep(deepFrames) != deepFrames {
+						panic("stack_deep: wrong depth")
+					}
+					wg.Done()
+				}()
+			}
+			wg.Wait()
+		}
+	})
+	return report{ops: batches * spawnBatch, time: took}
+}
+
+var mallocSizes = [...]int{16, 24, 48, 100, 250, 600, 1000, 4000}
+
+func malloc(a args, goroutines int) report {
+	each := a.sizeOr(10_000_000) / goroutines
+	took := warmThenTime(each, func(each int) {
+		var wg sync.WaitGroup
+		wg.Add(goroutines)
+		for range goroutines {
+			go func() {
+				var kept [64][]byte
+				for i := range each {
+					buffer := make([]byte, 0, mallocSizes[i*7%8])
+					kept[i*13%64] = append(buffer, byte(i))
+				}
+				runtime.KeepAlive(&kept)
+				wg.Done()
+			}()
+		}
+		wg.Wait()
+	})
+	return report{ops: each * goroutines, time: took}
+}

@@ -11,6 +11,8 @@ const YIELD: &[Metric] = &[per_op(&[
     target("gort-shared", 1.0, Of::Peer("may")),
 ])];
 
+const MALLOC: &[Metric] = &[per_op(&[gort(1.05, "std")])];
+
 pub const CORE: &[Workload] = &[
     Workload {
         id: "spawn_join",
@@ -99,6 +101,19 @@ pub const CORE: &[Workload] = &[
             named("wake all", "wake_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
         ],
     },
+    Workload {
+        id: "stack_deep",
+        name: "stack_deep",
+        group: "core",
+        what: "1,000 at once recurse to 1 MiB of stack and end, again and again; per goroutine",
+        procs: Procs::All,
+        size: size(20_000, 4_000),
+        sizes: &[],
+        peers: &["gort", "go", "std"],
+        metrics: &[per_op(&[gort(1.0, "go"), gort(1.0, "std")])],
+    },
+    malloc("malloc-P", "malloc", "P goroutines allocate and free buffers of 16 to 4,000 bytes; per buffer"),
+    malloc("malloc-1000", "malloc_crowd", "the same with 1,000 goroutines"),
     scaling("scale-yield-2", "yield", "the cost of a yield with 2 Ps", 2, 4_000_000, &[]),
     scaling(
         "scale-yield-64",
@@ -118,6 +133,20 @@ pub const CORE: &[Workload] = &[
         &[per_op(&[target("gort", 2.0, Of::Own("scale-spawn-2"))])],
     ),
 ];
+
+const fn malloc(id: &'static str, name: &'static str, what: &'static str) -> Workload {
+    Workload {
+        id,
+        name,
+        group: "core",
+        what,
+        procs: Procs::All,
+        size: size(10_000_000, 2_000_000),
+        sizes: &[],
+        peers: &["gort", "go", "std"],
+        metrics: MALLOC,
+    }
+}
 
 const fn scaling(
     id: &'static str,

@@ -14,6 +14,7 @@
 mod args;
 mod echo;
 mod measure;
+mod memory_work;
 mod report;
 
 pub use args::Args;
@@ -23,6 +24,7 @@ pub use measure::{
     Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory, nth_prime, sieve_messages,
     skynet_nodes, skynet_sum, warm_then_time,
 };
+pub use memory_work::{DEEP_FRAMES, MALLOC_CROWD, deep, use_malloc};
 pub use report::Report;
 
 /// A measurement, or the reason why this peer cannot run the workload.

@@ -17,7 +17,7 @@ mod sync;
 #[cfg(feature = "time")]
 mod time;
 
-use compare_common::{Args, Outcome, unknown};
+use compare_common::{Args, MALLOC_CROWD, Outcome, unknown};
 use kind::{Private, Shared};
 use std::time::Duration;
 
@@ -55,6 +55,9 @@ fn plain(args: &Args) -> Outcome {
         "skynet" => core::skynet(args),
         "parked" => core::parked::<Private>(args),
         "fib" => core::fib(args),
+        "stack_deep" => core::stack_deep(args),
+        "malloc" => core::malloc(args, args.procs as u64),
+        "malloc_crowd" => core::malloc(args, MALLOC_CROWD),
         #[cfg(feature = "chan")]
         "pingpong" => chan::pingpong(args),
         #[cfg(feature = "chan")]

@@ -1,8 +1,8 @@
 //! Group "core": spawning, joining, yielding, parking.
 
 use compare_common::{
-    Args, FIB_REPEAT, Outcome, Report, SPAWN_BATCH, fib_forks, memory, skynet_nodes, skynet_sum,
-    warm_then_time,
+    Args, DEEP_FRAMES, FIB_REPEAT, Outcome, Report, SPAWN_BATCH, deep, fib_forks, memory, skynet_nodes,
+    skynet_sum, use_malloc, warm_then_time,
 };
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,4 +101,24 @@ fn fork(n: u64) -> u64 {
     let left = thread::spawn(move || fork(n - 1));
     let right = fork(n - 2);
     left.join().unwrap() + right
+}
+
+pub fn stack_deep(args: &Args) -> Outcome {
+    let batches = args.size(20_000) / SPAWN_BATCH;
+    let time = warm_then_time(batches, |batches| {
+        for _ in 0..batches {
+            let handles: Vec<_> = (0..SPAWN_BATCH).map(|_| thread::spawn(|| deep(DEEP_FRAMES))).collect();
+            handles.into_iter().for_each(|h| assert_eq!(h.join().unwrap(), DEEP_FRAMES));
+        }
+    });
+    Ok(Report::new(batches * SPAWN_BATCH, time))
+}
+
+pub fn malloc(args: &Args, goroutines: u64) -> Outcome {
+    let each = args.size(10_000_000) / goroutines;
+    let time = warm_then_time(each, move |each| {
+        let handles: Vec<_> = (0..goroutines).map(|_| thread::spawn(move || use_malloc(each))).collect();
+        handles.into_iter().for_each(|h| h.join().unwrap());
+    });
+    Ok(Report::new(each * goroutines, time))
 }

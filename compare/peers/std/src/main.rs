@@ -6,7 +6,7 @@ mod chan;
 mod core;
 mod raw;
 
-use compare_common::{Args, Outcome, unknown};
+use compare_common::{Args, MALLOC_CROWD, Outcome, unknown};
 
 fn main() {
     compare_common::main("std", dispatch)
@@ -20,6 +20,9 @@ fn dispatch(args: &Args) -> Outcome {
         "skynet" => core::skynet(args),
         "parked" => core::parked(args),
         "fib" => core::fib(args),
+        "stack_deep" => core::stack_deep(args),
+        "malloc" => core::malloc(args, args.procs as u64),
+        "malloc_crowd" => core::malloc(args, MALLOC_CROWD),
         "pingpong" => chan::pingpong(args),
         "chan_buffered" => chan::chan_buffered(args),
         "mpmc" => chan::mpmc(args),
