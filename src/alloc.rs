@@ -2,7 +2,8 @@
 //!
 //! To such an allocator every goroutine looks like a thread, so it would give each goroutine a cache: 29 kB
 //! with jemalloc, 145 kB with mimalloc. [`OnThread`] runs the allocator on the OS thread's own thread-local
-//! storage instead. glibc's malloc does not need it: gort lets the goroutines on a thread use the thread's cache.
+//! storage instead. glibc's malloc does not need it: gort lets the goroutines on a thread use the thread's
+//! cache.
 //!
 //! Each goroutine still has room for the allocator's static thread-locals: 40 bytes with mimalloc, 2.6 kB
 //! with jemalloc.

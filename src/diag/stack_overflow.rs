@@ -62,8 +62,9 @@ fn report(g: &'static G) {
         "stacks can grow further with GORT_MAX_STACK or gort::runtime::Config::max_stack\n"
     } else if size::max_stack() > class.usable() {
         "it could not grow, because it was started with a smaller stack_size, or while thousands of other \
-         goroutines were alive, or because address space is limited (ulimit -v, vm.overcommit_memory). A larger stack can be had with gort::Builder::stack_size; for all goroutines \
-         with GORT_STACK_SIZE or gort::runtime::Config::stack_size\n"
+         goroutines were alive, or because address space is limited (ulimit -v, vm.overcommit_memory). A \
+         larger stack can be had with gort::Builder::stack_size; for all goroutines with GORT_STACK_SIZE or \
+         gort::runtime::Config::stack_size\n"
     } else {
         "a larger stack can be had with gort::Builder::stack_size; for all goroutines with GORT_MAX_STACK or \
          gort::runtime::Config::max_stack\n"

@@ -39,8 +39,8 @@ impl Builder {
         self
     }
 
-    /// Sets how much stack, in bytes, the goroutine can use at least, however many others there are. Only pages
-    /// that it touches cost memory.
+    /// Sets how much stack, in bytes, the goroutine can use at least, however many others there are. Only
+    /// pages that it touches cost memory.
     ///
     /// The size may be up to 1 GiB. Anything below 16 KiB counts as 16 KiB. A stack of less than the usual
     /// 256 KiB does not grow: it is for programs with very many small goroutines.

@@ -45,8 +45,8 @@
 //!
 //! # What is different
 //!
-//! - **The stack** grows up to 64 MiB, where std's threads have 2 MiB. But if more than ten thousand goroutines
-//!   are alive, the further ones have only 256 KiB. See [`stacks`](super::stacks).
+//! - **The stack** grows up to 64 MiB, where std's threads have 2 MiB. But if more than ten thousand
+//!   goroutines are alive, the further ones have only 256 KiB. See [`stacks`](super::stacks).
 //! - **How many run at once** is GOMAXPROCS. When a hundred threads compute, the kernel divides the
 //!   CPUs among them. When a hundred goroutines compute, gort divides GOMAXPROCS processors among them.
 //! - **State that the kernel keeps per thread** belongs to the OS thread, and a goroutine moves between
@@ -63,9 +63,10 @@
 //!
 //! - **Two kinds of pthread mutexes.** Nearly all locks of C and C++ work as on threads, also those that know
 //!   their owner: recursive and error-checking mutexes, `pthread_rwlock_t`, `std::shared_mutex`, the loader's
-//!   lock. For a mutex with *priority inheritance* the kernel has to know the owner: a goroutine that asks for
-//!   one gets `ENOTSUP`, and must not lock one that a thread has made. A *robust* mutex works as an ordinary one:
-//!   nobody notices that a goroutine has ended, or that its process has died, while it held the mutex.
+//!   lock. For a mutex with *priority inheritance* the kernel has to know the owner: a goroutine that asks
+//!   for one gets `ENOTSUP`, and must not lock one that a thread has made. A *robust* mutex works as an
+//!   ordinary one: nobody notices that a goroutine has ended, or that its process has died, while it held the
+//!   mutex.
 //! - **`pthread_kill` to another goroutine** fails with `ESRCH`. To oneself, and `raise`, it works.
 //! - **Allocators with a large cache per thread** (jemalloc, mimalloc) would keep one per goroutine.
 //!   Wrap them in [`alloc::OnThread`](crate::alloc::OnThread).

@@ -23,8 +23,8 @@ const TRIM_BATCH: usize = 16;
 
 static SHARED: [Lock<Shared>; CLASSES] = [const { Lock::new(Shared::new()) }; CLASSES];
 
-/// The number of growable slots in the shared lists. A P that has none of its own reads it before it takes the
-/// lock: in a crowd there is none.
+/// The number of growable slots in the shared lists. A P that has none of its own reads it before it takes
+/// the lock: in a crowd there is none.
 static SHARED_GROWABLE: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts the passes of the housekeeper ([`end_epoch`]).
@@ -55,8 +55,8 @@ impl Shared {
         slot
     }
 
-    /// Keeps a slot that was just in use. If there is no memory to note it, it is lost: the goroutine has ended,
-    /// and nothing else may fail because of it.
+    /// Keeps a slot that was just in use. If there is no memory to note it, it is lost: the goroutine has
+    /// ended, and nothing else may fail because of it.
     fn put(&mut self, slot: &'static Slot) {
         let _kept = self.fresh.try_push_back(slot);
     }
@@ -129,8 +129,8 @@ impl Local {
         let class = slot.class();
         let Some(list) = class.cache_index() else { return put_shared(slot) };
         let own = &mut self.lists[list];
-        // Without memory for the list the slot is lost: its goroutine may still run on it, so that no other P may
-        // take it.
+        // Without memory for the list the slot is lost: its goroutine may still run on it, so that no other P
+        // may take it.
         let _kept = own.try_push_back(slot);
         if own.len() > PER_P {
             spill(own, class, PER_P / 2);
@@ -262,8 +262,8 @@ pub(crate) fn end_epoch() -> u32 {
     EPOCH.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Trims up to a batch of slots, which belong to the caller, and moves them to the shared list of their class.
-/// True: there may be more.
+/// Trims up to a batch of slots, which belong to the caller, and moves them to the shared list of their
+/// class. True: there may be more.
 fn trim_batch(mut next: impl FnMut() -> Option<&'static Slot>) -> bool {
     let mut batch = [const { None }; TRIM_BATCH];
     let mut count = 0;

@@ -1,9 +1,9 @@
 //! Slot sizes: which slot a goroutine gets.
 //!
-//! There are two kinds of slots. A *growable* slot has [`max_stack`] bytes of address space for its stack: the
-//! stack grows as deep as the code goes, because the kernel provides a page when it is first touched. A page
-//! table covers 2 MiB, so each growable slot needs page tables of its own (4 kB). That is nothing for ten
-//! thousand goroutines and too much for a million. So the first slots are growable ([`GROWABLE_SLOTS`] of
+//! There are two kinds of slots. A *growable* slot has [`max_stack`] bytes of address space for its stack:
+//! the stack grows as deep as the code goes, because the kernel provides a page when it is first touched. A
+//! page table covers 2 MiB, so each growable slot needs page tables of its own (4 kB). That is nothing for
+//! ten thousand goroutines and too much for a million. So the first slots are growable ([`GROWABLE_SLOTS`] of
 //! them), and all others are *packed*: eight of the usual size share a page table.
 
 use std::io;
@@ -20,8 +20,8 @@ pub(crate) const MIN_STACK: usize = 16 << 10;
 pub(crate) const MAX_STACK: usize = 1 << 30;
 /// How deep (bytes) the stacks of growable slots go, unless the program or the environment says otherwise.
 const DEFAULT_MAX_STACK: usize = 64 << 20;
-/// The binary logarithm of the slot size of the goroutine of `gort::run` and `main`: as with a process's first
-/// thread, its stack and its thread-locals have 8 MiB together.
+/// The binary logarithm of the slot size of the goroutine of `gort::run` and `main`: as with a process's
+/// first thread, its stack and its thread-locals have 8 MiB together.
 const MAIN_BITS: u32 = 23;
 
 /// How many growable slots there are at most. They cost about 44 MB of page tables.
@@ -196,8 +196,8 @@ impl SizeClass {
     }
 
     /// The bytes of a slot with its guard, which is also the distance from one slot to the next. It is an odd
-    /// number of pages, on purpose: at a distance of 256 KiB the top pages of all goroutines would share one or
-    /// two sets of the CPU's TLB, and with a thousand goroutines every switch would miss it.
+    /// number of pages, on purpose: at a distance of 256 KiB the top pages of all goroutines would share one
+    /// or two sets of the CPU's TLB, and with a thousand goroutines every switch would miss it.
     pub(super) fn span(self) -> usize {
         self.guard() + self.slot_size()
     }
@@ -215,8 +215,8 @@ pub(super) const PAGE_TABLE: usize = PAGE / size_of::<usize>() * PAGE;
 /// than the usual buffers in frames of C. An even larger one would spread a crowd over more page tables.
 const PACKED_GUARD: usize = 5 * PAGE;
 
-/// The guard below a growable slot (bytes). It borders on the top of the slot below, so both use the same page
-/// table in most cases.
+/// The guard below a growable slot (bytes). It borders on the top of the slot below, so both use the same
+/// page table in most cases.
 const GROWABLE_GUARD: usize = 64 << 10;
 
 /// Bytes of a slot that are not stack: the header and the TLS block.

@@ -294,8 +294,8 @@ fn reserve_slab(class: SizeClass) -> io::Result<(Range<usize>, usize, usize)> {
     if !class.is_growable() {
         return Ok((reserved.clone(), reserved.start, slots));
     }
-    // Each growable slot begins a page later than the one before, counted from a multiple of PAGE_TABLE. A new
-    // slab goes on where the last one ended, so that the top pages use all sets of the CPU's TLB.
+    // Each growable slot begins a page later than the one before, counted from a multiple of PAGE_TABLE. A
+    // new slab goes on where the last one ended, so that the top pages use all sets of the CPU's TLB.
     let before = GROWABLE.fetch_add(slots, Ordering::Relaxed);
     let offset = before * mem::PAGE % PAGE_TABLE;
     Ok((reserved.clone(), reserved.start.next_multiple_of(PAGE_TABLE) + offset, slots))

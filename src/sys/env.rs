@@ -162,7 +162,7 @@ fn size(name: &str, value: Option<String>, warnings: &mut Vec<String>) -> Option
     let bytes = parse_whole(digits).and_then(|n| n.checked_mul(1 << shift)).filter(|&n| n <= MAX_SIZE);
     if bytes.is_none() {
         warnings.push(format!(
-            "gort: {name}={value:?} is ignored: it must be a number of bytes up to 1G, as in 65536, 256K or 64M"
+            "gort: {name}={value:?} is ignored: it must be a size of at most 1G, as in 65536, 256K or 64M"
         ));
     }
     bytes.map(|bytes| bytes as usize)

@@ -26,8 +26,8 @@ pub(crate) fn at_fork_in_child(f: extern "C" fn()) {
     unsafe { libc::pthread_atfork(None, None, Some(f)) };
 }
 
-/// The address of the function `name` in the libraries, if the program itself defines one of that name, too; 0 if
-/// they have none. Takes the loader's lock.
+/// The address of the function `name` in the libraries, if the program itself defines one of that name, too;
+/// 0 if they have none. Takes the loader's lock.
 pub(crate) fn next_definition(name: &CStr) -> usize {
     // SAFETY: the name is NUL-terminated.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }

@@ -116,13 +116,13 @@ pub(super) unsafe fn on_block(tp: usize, f: impl FnOnce()) {
 }
 
 /// The id of the first block, in the place where a thread has the kernel's id. Locks that know their owner
-/// (recursive and error-checking mutexes, rwlocks, the loader's lock) compare these ids. So each block has one
-/// of its own, above those of the kernel (which end at 2²²) and within the 30 bits that a futex has for an
-/// owner. Functions that pass the id to the kernel need the M's: see `sched/block/thread_id.rs`.
+/// (recursive and error-checking mutexes, rwlocks, the loader's lock) compare these ids. So each block has
+/// one of its own, above those of the kernel (which end at 2²²) and within the 30 bits that a futex has for
+/// an owner. Functions that pass the id to the kernel need the M's: see `sched/block/thread_id.rs`.
 const FIRST_ID: u32 = 1 << 29;
 
-/// A number that no other block of this process has. Processes begin at random numbers, because a lock in shared
-/// memory compares the ids of several.
+/// A number that no other block of this process has. Processes begin at random numbers, because a lock in
+/// shared memory compares the ids of several.
 fn new_id() -> u32 {
     static START: OnceLock<u32> = OnceLock::new();
     static COUNT: AtomicU32 = AtomicU32::new(0);

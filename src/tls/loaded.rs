@@ -28,8 +28,8 @@ pub(super) const SPARE: usize = 256;
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Where the loader links the next library, if none was loaded before gort started. As long as there is none,
-/// nobody has to ask the loader. That matters, because the loader's lock may be held for long: by a goroutine that
-/// waits in a callback of `dl_iterate_phdr`.
+/// nobody has to ask the loader. That matters, because the loader's lock may be held for long: by a goroutine
+/// that waits in a callback of `dl_iterate_phdr`.
 static LAST_LINK: AtomicPtr<AtomicPtr<u8>> = AtomicPtr::new(ptr::null_mut());
 
 /// The modules in the spare room. Their images are copies, because a library can be unloaded. Old lists are

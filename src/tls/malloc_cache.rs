@@ -1,20 +1,21 @@
 //! malloc's cache belongs to the M, not to the goroutine.
 //!
-//! glibc's malloc keeps a cache of free chunks for each thread; a word of libc's thread-locals points to it. If
-//! each block had its own, each goroutine that ever allocated would keep up to 65 kB of free chunks, even after its
-//! end. So a block points to the cache of the M that runs it: the word is copied from the M's own TLS when a
-//! goroutine comes to another M. So is the word for the arena, which malloc turns to when the cache is empty:
-//! otherwise goroutines on different Ms would use neighbouring chunks, in the same cache lines.
+//! glibc's malloc keeps a cache of free chunks for each thread; a word of libc's thread-locals points to it.
+//! If each block had its own, each goroutine that ever allocated would keep up to 65 kB of free chunks, even
+//! after its end. So a block points to the cache of the M that runs it: the word is copied from the M's own
+//! TLS when a goroutine comes to another M. So is the word for the arena, which malloc turns to when the
+//! cache is empty: otherwise goroutines on different Ms would use neighbouring chunks, in the same cache
+//! lines.
 //!
 //! - A1. An M's own TLS has a cache before the M runs its first goroutine ([`make`]), and keeps it until the
 //!   thread ends.
-//! - A2. While a goroutine runs on an M, its block has that M's word. `G::m_number` says whose word a block has;
-//!   no two threads have the same number, even if one of them uses the M of the other after its end.
+//! - A2. While a goroutine runs on an M, its block has that M's word. `G::m_number` says whose word a block
+//!   has; no two threads have the same number, even if one of them uses the M of the other after its end.
 //! - A3. A goroutine that was stopped inside malloc keeps its thread (`sched/monitor/preempt.rs`), and other
 //!   goroutines do not run there meanwhile. So nobody else sees a cache that is being changed.
-//! - A4. The main arena is not shared. malloc counts the threads of each arena, and exchanges a thread's arena only
-//!   if the main one could not serve it. So no exchange ever concerns an arena that a block has without being
-//!   counted.
+//! - A4. The main arena is not shared. malloc counts the threads of each arena, and exchanges a thread's
+//!   arena only if the main one could not serve it. So no exchange ever concerns an arena that a block has
+//!   without being counted.
 //!
 //! With another allocator in malloc's place, nothing is shared: see `alloc::OnThread`.
 
@@ -30,7 +31,8 @@ use crate::sys::process;
 static CACHE: AtomicIsize = AtomicIsize::new(0);
 static ARENA: AtomicIsize = AtomicIsize::new(0);
 
-/// An arena lies at the beginning of a heap, which has at least this alignment (bytes); the main arena does not.
+/// An arena lies at the beginning of a heap, which has at least this alignment (bytes); the main arena does
+/// not.
 const HEAP_ALIGN: usize = 1 << 20;
 
 fn is_main_arena(arena: usize) -> bool {
@@ -70,8 +72,8 @@ pub(super) unsafe fn learn(layout: &Layout, tp: usize) {
     let before: Vec<usize> = words.clone().map(read).collect();
     use_malloc();
     let changed = words.zip(before).filter(|&(address, before)| read(address) != before);
-    // Malloc looks at its cache first. So without the pointer to the cache it makes a new one, but without the
-    // pointer to an arena it takes the chunk that was just freed from the cache.
+    // Malloc looks at its cache first. So without the pointer to the cache it makes a new one, but without
+    // the pointer to an arena it takes the chunk that was just freed from the cache.
     let (caches, arenas): (Vec<usize>, Vec<usize>) =
         changed.map(|(address, _)| address).partition(|&address| {
             let pointer = read(address);

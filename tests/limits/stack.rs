@@ -184,7 +184,7 @@ fn parked_goroutines_cost_one_page_each_and_few_threads() {
     with_parked(GROWABLE, || parked_in_a_crowd(n));
 }
 
-/// So many goroutines have stacks that can grow.
+/// The number of goroutines whose stacks can grow.
 const GROWABLE: usize = 10_240;
 
 fn parked_in_a_crowd(n: usize) {

@@ -23,8 +23,8 @@ pub struct Cli {
     /// The number of Ps in workloads that use all cores [default: the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     procs: Option<u32>,
-    /// The gort peer of another build (its target/release/peer-gort): runs it beside this one, interleaved, and prints
-    /// the ratios of the lower quartiles. Without --peers no other peer runs
+    /// The gort peer of another build (its target/release/peer-gort): runs it beside this one, interleaved,
+    /// and prints the ratios of the lower quartiles. Without --peers no other peer runs
     #[arg(long, value_name = "FILE")]
     pub before: Option<PathBuf>,
     /// Run fewer rounds with smaller sizes: a check that everything works, not a measurement

@@ -85,7 +85,8 @@ pub fn client() -> Option<&'static Path> {
     CLIENT.get().map(PathBuf::as_path)
 }
 
-/// Builds the programs that `peers` need. `home` is the directory `compare/`; `before` the program of [`BEFORE`].
+/// Builds the programs that `peers` need. `home` is the directory `compare/`; `before` the program of
+/// [`BEFORE`].
 pub fn build(home: &Path, peers: &[&'static Peer], before: Option<&Path>) -> Built {
     let mut built = Built::new();
     match cargo_package(home, "compare-client", &[]) {

@@ -311,8 +311,8 @@ impl Search {
         self.look_at_stack(memory, slot, top);
     }
 
-    /// Searches a slot, from the stack pointer `top` on. If that is not on the slot's stack, the goroutine runs
-    /// on a stack that it allocated itself, and all of the slot may be in use.
+    /// Searches a slot, from the stack pointer `top` on. If that is not on the slot's stack, the goroutine
+    /// runs on a stack that it allocated itself, and all of the slot may be in use.
     fn look_at_stack(&mut self, memory: &Memory, slot: Range<usize>, top: usize) {
         if slot.contains(&top) {
             // SAFETY: the slot is mapped, and no thread writes to it.

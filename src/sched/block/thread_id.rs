@@ -1,15 +1,15 @@
 //! pthread functions that pass the id in a thread's descriptor to the kernel.
 //!
-//! In a goroutine's block this id is a number of its own, which the kernel does not know (`tls/block.rs`). So gort
-//! defines these few functions. The linker prefers a definition in the program to libc's, for Rust code, for C
-//! code and for shared libraries. (If gort is part of a shared library that comes behind libc, it does not: then
-//! blocks have the ids of the threads that run them, and locks take the goroutines of a thread for one.) If a
-//! goroutine asks about itself, the id of the thread that it runs on is in place during the call. Should a signal
-//! stop it meanwhile, it keeps that thread. All other calls are libc's: for ordinary threads, and for another
-//! goroutine (libc answers ESRCH, as for a thread that has ended).
+//! In a goroutine's block this id is a number of its own, which the kernel does not know (`tls/block.rs`). So
+//! gort defines these few functions. The linker prefers a definition in the program to libc's, for Rust code,
+//! for C code and for shared libraries. (If gort is part of a shared library that comes behind libc, it does
+//! not: then blocks have the ids of the threads that run them, and locks take the goroutines of a thread for
+//! one.) If a goroutine asks about itself, the id of the thread that it runs on is in place during the call.
+//! Should a signal stop it meanwhile, it keeps that thread. All other calls are libc's: for ordinary threads,
+//! and for another goroutine (libc answers ESRCH, as for a thread that has ended).
 //!
-//! PI mutexes cannot work: the kernel itself writes the owner's id into the lock. A goroutine that asks for one
-//! gets ENOTSUP, as on systems that do not have them.
+//! PI mutexes cannot work: the kernel itself writes the owner's id into the lock. A goroutine that asks for
+//! one gets ENOTSUP, as on systems that do not have them.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,8 +72,8 @@ macro_rules! define {
             }
         )*
 
-        /// Called once, at start-up. Looks libc's functions up, because the look-up takes the loader's lock; and
-        /// names ours, so that the linker keeps them.
+        /// Called once, at start-up. Looks libc's functions up, because the look-up takes the loader's lock;
+        /// and names ours, so that the linker keeps them.
         pub(crate) fn init() {
             let ours = [$(($text, $name as *const () as usize)),*];
             std::hint::black_box(pthread_mutexattr_setprotocol as *const () as usize);

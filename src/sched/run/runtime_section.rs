@@ -1,8 +1,8 @@
 //! Runtime sections: how a goroutine enters and leaves the runtime.
 //!
 //! Every runtime call of a goroutine runs in a section: from `enter` to the guard's drop the goroutine has a
-//! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load. A runtime lock
-//! (`base/lock.rs`) that code outside of the runtime takes is held in a section, too.
+//! P, and no signal handler takes it away. Entering is a thread-local read, a store and a load. A runtime
+//! lock (`base/lock.rs`) that code outside of the runtime takes is held in a section, too.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;

@@ -16,7 +16,8 @@ use crate::arch;
 /// log2 of the page size of marks: 16 KiB, whatever the machine's page size is. Guards are larger, so no two
 /// stacks share such a page; but it may begin in the guard below its stack.
 const PAGE_BITS: u32 = 14;
-/// The bits of a mark that hold the page number. 31 bits of 16 KiB pages distinguish all stacks within 32 TiB.
+/// The bits of a mark that hold the page number. 31 bits of 16 KiB pages distinguish all stacks within 32
+/// TiB.
 const PAGES: u32 = (1 << 31) - 1;
 
 /// Set in every mark, so that no mark is 0. Alone, it marks a holder that does not run yet.

@@ -11,8 +11,8 @@
 //! Go stays in its starving mode until it serves a waiter that has waited for less than a millisecond. With a
 //! queue so long that every waiter waits longer, Go never leaves the mode, and each turn costs a switch.
 //!
-//! `owner` is 0 while the lock is free. Otherwise it is the holder's mark (see `holder/mark.rs`). The holder may
-//! change it without any lock.
+//! `owner` is 0 while the lock is free. Otherwise it is the holder's mark (see `holder/mark.rs`). The holder
+//! may change it without any lock.
 //!
 //! `flags`:
 //! - CONTENDED: some goroutine has had to wait for this mutex. Never cleared.

@@ -1,5 +1,5 @@
-//! Waiting for the reader-writer lock: spinning, joining a queue, giving up. `rwlock.rs` describes the word and
-//! the rules, `rwlock_grant.rs` releases the lock and chooses the next holders.
+//! Waiting for the reader-writer lock: spinning, joining a queue, giving up. `rwlock.rs` describes the word
+//! and the rules, `rwlock_grant.rs` releases the lock and chooses the next holders.
 
 use std::time::Instant;
 

@@ -197,7 +197,7 @@ fn bad_sizes_of_stacks_are_ignored_with_a_warning() {
             let settings = with(&[(name, value)]);
             assert_eq!((settings.stack_size, settings.max_stack), (None, None), "{name}={value}");
             let expected = format!(
-                "gort: {name}={value:?} is ignored: it must be a number of bytes up to 1G, as in 65536, 256K or 64M"
+                "gort: {name}={value:?} is ignored: it must be a size of at most 1G, as in 65536, 256K or 64M"
             );
             assert_eq!(settings.warnings, [expected]);
         }
