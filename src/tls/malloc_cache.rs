@@ -20,23 +20,24 @@
 //! With another allocator in malloc's place, nothing is shared: see `alloc::OnThread`.
 
 use std::ffi::{CStr, c_void};
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 use super::block;
 use super::layout::Layout;
-use crate::sys::mem::PAGE;
 use crate::sys::process;
 
 /// The offsets of the two words from the thread pointer; 0 if there is none.
 static CACHE: AtomicIsize = AtomicIsize::new(0);
 static ARENA: AtomicIsize = AtomicIsize::new(0);
 
-/// An arena lies at the beginning of a heap, which has at least this alignment (bytes); the main arena does
-/// not.
-const HEAP_ALIGN: usize = 1 << 20;
+/// An address in libc.
+static LIBC: AtomicUsize = AtomicUsize::new(0);
+/// libc is smaller than this (bytes).
+const LIBC_SIZE: usize = 16 << 20;
 
-fn is_main_arena(arena: usize) -> bool {
-    arena % HEAP_ALIGN >= PAGE
+/// Whether this may be the main arena: it is a variable of libc. The others lie in heaps of their own.
+fn may_be_main_arena(arena: usize) -> bool {
+    arena.abs_diff(LIBC.load(Ordering::Relaxed)) < LIBC_SIZE
 }
 
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -86,6 +87,7 @@ pub(super) unsafe fn learn(layout: &Layout, tp: usize) {
             made_anew
         });
     if let [cache] = caches[..] {
+        LIBC.store(malloc as *const () as usize, Ordering::Relaxed);
         CACHE.store(cache as isize - tp as isize, Ordering::Relaxed);
         if let [arena] = arenas[..] {
             ARENA.store(arena as isize - tp as isize, Ordering::Relaxed);
@@ -112,7 +114,7 @@ pub(crate) unsafe fn share(from: usize, to: usize) {
         if cache != 0 {
             *word(to, cache) = *word(from, cache);
         }
-        if arena != 0 && !is_main_arena(*word(from, arena)) {
+        if arena != 0 && !may_be_main_arena(*word(from, arena)) {
             *word(to, arena) = *word(from, arena);
         }
     }
