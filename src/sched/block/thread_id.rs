@@ -67,7 +67,9 @@ macro_rules! define {
                 as_own_thread(thread, || match libcs::$name.address() {
                     0 => libc::ENOSYS,
                     // SAFETY: libc's function has this type; the caller vouches for the arguments.
-                    address => unsafe { std::mem::transmute::<usize, Function>(address)(thread $(, $argument)*) },
+                    address => unsafe {
+                        std::mem::transmute::<usize, Function>(address)(thread $(, $argument)*)
+                    },
                 })
             }
         )*
