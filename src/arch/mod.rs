@@ -7,7 +7,8 @@
 //! | [`prepare`], [`switch`], [`Message`], [`Main`] | switching stacks (`sched/run/schedule.rs`) |
 //! | [`thread_pointer`], [`set_thread_pointer`], [`thread_pointer_init`] | private thread-locals (`tls/`) |
 //! | [`load_at_thread_pointer`] | finding the current goroutine (`sched/types/current.rs`) |
-//! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`) |
+//! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`, `sched/monitor/preempt.rs`) |
+//! | [`jump`] | stopping interrupted code (`sched/monitor/interrupted.rs`) |
 //! | [`Registers`], [`own_registers`], [`saved_registers`] | where a goroutine stopped (`diag/dump/`) |
 //! | [`unwind_from`] | walking the stack of another goroutine (`diag/dump/unwind.rs`) |
 //! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder/mark.rs`) |

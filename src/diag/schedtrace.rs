@@ -108,7 +108,7 @@ fn write_detail(out: &mut String, milliseconds: u128) -> std::fmt::Result {
         write!(
             out,
             " mallocing=0 throwing=0 preemptoff= locks={} dying=0 spinning={} blocked={blocked} lockedg=",
-            m.in_runtime.get(),
+            m.current().map_or(1, |g| g.in_runtime.get()),
             m.spinning.get(),
         )?;
         write_id(out, m.locked_g.get().map(|g| g.id()))?;

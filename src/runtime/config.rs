@@ -48,13 +48,6 @@ impl Config {
         self
     }
 
-    /// How many goroutines may be stopped by signals at the same time; 256 unless set. Each keeps a thread.
-    /// When that many are stopped, goroutines that compute for long are no longer interrupted.
-    pub fn max_preempted(mut self, n: usize) -> Config {
-        self.scheduler.max_preempted = Some(n);
-        self
-    }
-
     /// Whether goroutines that compute for long may be interrupted by signals (SIGURG). If not, they let
     /// others run only when they call into gort. `GODEBUG=asyncpreemptoff=1` switches the signals off as
     /// well.

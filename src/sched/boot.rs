@@ -34,7 +34,6 @@ pub(crate) fn ensure() {
 pub(crate) struct Choices {
     pub(crate) max_procs: Option<usize>,
     pub(crate) max_threads: Option<usize>,
-    pub(crate) max_preempted: Option<usize>,
     pub(crate) preempt_by_signal: Option<bool>,
     /// What packed stacks promise (bytes), and how deep growable ones go: see `stack/size.rs`.
     pub(crate) stack_size: Option<usize>,
@@ -100,7 +99,7 @@ fn boot(choices: &Choices) {
     membarrier::register();
     (wiring::hooks().boot)(&settings);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;
-    signal_handler::init(by_signal, choices.max_preempted);
+    signal_handler::init(by_signal);
     if let Some(max) = choices.max_threads {
         machine.housekeeper.max_threads.store(max.max(1), Ordering::Relaxed);
     }

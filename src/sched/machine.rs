@@ -90,9 +90,6 @@ pub(crate) struct Housekeeper {
 /// Preemption by signal (`monitor/preempt.rs`).
 pub(crate) struct Preempt {
     pub(crate) enabled: AtomicBool,
-    /// At most this many goroutines may be stopped in a handler at once.
-    pub(crate) max_stopped: AtomicU32,
-    pub(crate) stopped: AtomicU32,
     /// The handler that our signal had before.
     pub(crate) previous: Previous,
     /// The thread that last passed a signal on to the previous handler.
@@ -153,8 +150,6 @@ impl Machine {
             }),
             preempt: CachePadded::new(Preempt {
                 enabled: AtomicBool::new(false),
-                max_stopped: AtomicU32::new(256),
-                stopped: AtomicU32::new(0),
                 previous: Previous::new(),
                 passing: AtomicU32::new(0),
             }),

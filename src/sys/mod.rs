@@ -17,6 +17,7 @@ mod fake;
 pub(crate) mod fd;
 pub(crate) mod futex;
 pub(crate) mod inspect;
+pub(crate) mod libc_code;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod process;

@@ -196,6 +196,50 @@ pub(crate) struct SignalStack {
     size: usize,
 }
 
+/// What the kernel keeps for a thread about signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThreadSignals {
+    /// Start and size of its alternate stack.
+    pub(crate) stack: (usize, usize),
+    /// The signals that it blocks; bit 0 is signal 1.
+    pub(crate) blocked: u64,
+}
+
+impl SignalStack {
+    /// What the kernel keeps for the calling thread, whose alternate stack this is.
+    pub(crate) fn of_thread(&self) -> ThreadSignals {
+        ThreadSignals {
+            stack: (self.start + memory::PAGE, self.size - memory::PAGE),
+            blocked: change_blocked(None),
+        }
+    }
+}
+
+/// Sets the calling thread's mask of blocked signals. Safe in a signal handler.
+pub(crate) fn set_blocked(mask: u64) {
+    change_blocked(Some(mask));
+}
+
+/// Sets the mask, or leaves it. Returns what it was.
+fn change_blocked(mask: Option<u64>) -> u64 {
+    let mut before = 0u64;
+    let new = mask.as_ref().map_or(ptr::null(), ptr::from_ref) as usize;
+    let size = size_of::<u64>();
+    // SAFETY: the kernel reads one set, if there is one, and writes the other.
+    unsafe {
+        syscall6(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK as usize,
+            new,
+            &raw mut before as usize,
+            size,
+            0,
+            0,
+        );
+    }
+    before
+}
+
 /// The smallest usable size of a signal stack, in bytes. WebAssembly engines replace a smaller one by their
 /// own, and unmap that when the goroutine that first used the engine ends, although the thread lives on. The
 /// size costs little: only the pages that are touched take memory.
@@ -267,29 +311,12 @@ pub(crate) unsafe fn alternate_stack(context: *const c_void) -> Option<Range<usi
 ///
 /// # Safety
 /// `context` is what the kernel passed to the calling handler.
-pub(crate) unsafe fn let_others_through(own: i32, context: *const c_void, wait: impl FnOnce()) {
-    let set_mask = |mask: &u64| {
-        let mut before = 0u64;
-        // SAFETY: the kernel reads one set and writes the other.
-        unsafe {
-            syscall6(
-                libc::SYS_rt_sigprocmask,
-                libc::SIG_SETMASK as usize,
-                ptr::from_ref(mask) as usize,
-                &raw mut before as usize,
-                size_of::<u64>(),
-                0,
-                0,
-            );
-        }
-        before
-    };
-    // SAFETY: the caller's promise; the kernel fills in the first 64 bits of the set.
-    let interrupted =
-        unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask).cast::<u64>().read() };
-    let held_back = set_mask(&(interrupted | 1 << (own - 1)));
+pub(crate) unsafe fn let_others_through(own: i32, context: *mut c_void, wait: impl FnOnce()) {
+    // SAFETY: the caller's promise.
+    let interrupted = unsafe { SignalFrame::new(context) }.blocked_signals();
+    let held_back = change_blocked(Some(interrupted | 1 << (own - 1)));
     wait();
-    set_mask(&held_back);
+    set_blocked(held_back);
 }
 
 /// Called in a handler: if the signal made a system call fail with EINTR, makes the call start again when the

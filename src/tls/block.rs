@@ -10,11 +10,12 @@ use std::ffi::c_void;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 
 use super::layout::{self, KeyData, Layout};
 use super::{loaded, pristine};
 use crate::arch;
+use crate::sys::thread;
 
 /// Offsets at the head of the TCB that the x86-64 ABI and glibc fix.
 pub(super) mod tcb {
@@ -151,20 +152,35 @@ pub(crate) unsafe fn moved(tp: usize, tid: u32) {
     }
 }
 
-/// Runs `f` while the block at `tp` has the kernel's id `tid` in place of its own.
+/// Runs `f` while the block at `tp` has the kernel's id of the calling thread in place of its own. Meanwhile
+/// [`has_own_id`] is false, so that the goroutine keeps its thread.
 ///
 /// # Safety
-/// `tp` is a block, and the caller runs on it or owns it; `f` takes no lock that knows its owner.
-pub(crate) unsafe fn with_tid<R>(tp: usize, tid: u32, f: impl FnOnce() -> R) -> R {
+/// The caller runs on the block at `tp`; `f` takes no lock that knows its owner.
+pub(crate) unsafe fn with_kernel_id<R>(tp: usize, f: impl FnOnce() -> R) -> R {
     let offset = known().tid;
     // SAFETY: a field of the block, which the caller owns.
     unsafe {
         let own: u32 = get(tp, offset);
-        put(tp, offset, tid);
+        // From here on the goroutine keeps its thread, so that the id stays right.
+        put(tp, offset, 0u32);
+        compiler_fence(Ordering::SeqCst);
+        put(tp, offset, thread::tid());
         let result = f();
+        compiler_fence(Ordering::SeqCst);
         put(tp, offset, own);
         result
     }
+}
+
+/// Whether the block has an id of its own, and not that of a thread: then the goroutine may move to another
+/// thread at any instruction. Safe in a signal handler.
+///
+/// # Safety
+/// `tp` is a block, and the calling thread runs on it.
+pub(crate) unsafe fn has_own_id(tp: usize) -> bool {
+    // SAFETY: a field of the block.
+    unsafe { get::<u32>(tp, known().tid) >= FIRST_ID }
 }
 
 /// Whether the goroutine on this block has left its thread-locals as it found them. If so, neither

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use super::layout::Layout;
 use super::{block, malloc_cache, pristine};
 use crate::arch;
-use crate::sys::{mem, thread};
+use crate::sys::mem;
 
 thread_local! {
     static MARK: Cell<u32> = const { Cell::new(7) };
@@ -56,7 +56,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     // SAFETY: the block is complete, and no reference into its TLS outlives the switch back.
     unsafe {
         arch::set_thread_pointer(tp);
-        block::with_tid(tp, thread::tid(), || seen.look());
+        block::with_kernel_id(tp, || seen.look());
         block::run_destructors();
         arch::set_thread_pointer(own);
     }
@@ -70,7 +70,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     // SAFETY: as for the first switch.
     unsafe {
         arch::set_thread_pointer(tp);
-        block::with_tid(tp, thread::tid(), || again.look());
+        block::with_kernel_id(tp, || again.look());
         block::run_destructors();
         arch::set_thread_pointer(own);
     }

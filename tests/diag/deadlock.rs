@@ -532,7 +532,7 @@ fn the_search_can_be_switched_off() {
 
 fn settings_come_before_the_start_or_are_refused() {
     if is_child("config") {
-        Config::new().max_procs(3).max_threads(5).max_preempted(1).preempt_by_signal(false).start().unwrap();
+        Config::new().max_procs(3).max_threads(5).preempt_by_signal(false).start().unwrap();
         assert_eq!(gort::runtime::max_procs(), 3);
         let error = Config::new().max_procs(4).start().unwrap_err().to_string();
         assert!(error.contains("must come before the first use of it"), "{error}");

@@ -83,7 +83,7 @@ pub(crate) fn answer(m: &'static M, context: *mut c_void) {
     }
     // SAFETY: the state is TAKEN, so it is ours.
     let answer = unsafe { &mut *ANSWER.0.get() };
-    answer.goroutine = m.current().filter(|_| m.in_runtime.get() == 0);
+    answer.goroutine = m.in_user_code();
     if let Some(g) = answer.goroutine {
         // SAFETY: the kernel passed the context. The code is stopped: we are its signal handler. The
         // goroutine has not ended, so its info is there.

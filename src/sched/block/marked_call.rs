@@ -57,7 +57,7 @@ fn enter(g: &'static G, registers: &Registers) {
     section.keep();
     // A signal handler that sees `in_runtime` = 0 sees everything before it.
     compiler_fence(Ordering::SeqCst);
-    m.in_runtime.set(0);
+    g.in_runtime.set(0);
 }
 
 /// Ends the blocking call, also when it unwinds.
@@ -68,10 +68,10 @@ impl Drop for Exit {
         let g = self.0;
         g.wait_object.store(0, Ordering::Relaxed);
         pinned_readers::let_them_finish();
-        let m = g.m();
-        m.in_runtime.set(1);
+        g.in_runtime.set(1);
         // A signal handler sees `in_runtime` = 1 before anything that follows.
         compiler_fence(Ordering::SeqCst);
+        let m = g.m();
         let section = Section::resume(g);
         // Code inside the call may have used the runtime, and got a P for that.
         if !m.has_p() && !m.take_p_back() {

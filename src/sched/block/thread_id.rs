@@ -15,7 +15,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::sched::types::current::current;
-use crate::sys::{process, thread};
+use crate::sys::process;
 use crate::tls;
 
 /// A function of libc that is hidden by a definition of ours.
@@ -47,7 +47,7 @@ impl Hidden {
 fn as_own_thread<R>(thread: libc::pthread_t, f: impl FnOnce() -> R) -> R {
     let Some(g) = current().filter(|g| g.tp.get() != 0 && g.tp.get() == thread as usize) else { return f() };
     // SAFETY: we run on the block; the functions below take only locks that do not know their owner.
-    unsafe { tls::block::with_tid(g.tp.get(), thread::tid(), f) }
+    unsafe { tls::block::with_kernel_id(g.tp.get(), f) }
 }
 
 /// Defines the functions that take a thread and further arguments.

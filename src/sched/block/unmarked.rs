@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! sysmon                                   the goroutine's thread, when it comes back and enters the runtime
-//! D1 lock m.detaching                      E1 m.in_runtime = 1
+//! D1 lock m.detaching                      E1 g.in_runtime = 1
 //! D2 m.p: p -> p, leaving                  E2 compiler fence
 //! D3 membarrier                            E3 p = m.p
-//! D4 m.in_runtime == 0?                    E4 p is none or leaving: lock and unlock m.detaching, look again
+//! D4 g.in_runtime == 0?                    E4 p is none or leaving: lock and unlock m.detaching, look again
 //!    yes: m.p -> none: sysmon has the P
 //!    no:  m.p -> p
 //! D5 unlock
@@ -30,12 +30,12 @@ use crate::sys::membarrier;
 
 /// Tries to take `p` from `m`. True: the caller owns it now.
 pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
-    if !membarrier::is_available() || m.in_runtime.get() != 0 || !m.detaching.try_lock() {
+    if !membarrier::is_available() || m.in_user_code().is_none() || !m.detaching.try_lock() {
         return false;
     }
     let took = m.begin_detach(p) && {
         membarrier::all_threads();
-        m.end_detach(p, m.in_runtime.get() == 0)
+        m.end_detach(p, m.in_user_code().is_some())
     };
     if took && let Some(g) = m.current() {
         g.set_status(Status::Syscall);

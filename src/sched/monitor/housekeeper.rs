@@ -22,6 +22,7 @@ use crate::sched::run::schedule;
 use crate::sched::types::current::current_slot;
 use crate::sched::types::m::M;
 use crate::sys::clock::nanotime;
+use crate::sys::signal::SignalStack;
 use crate::sys::{signal, stderr, thread};
 use crate::tls::loaded;
 
@@ -164,14 +165,15 @@ fn start_m(role: Role) -> io::Result<()> {
 /// The first function of an M's thread.
 fn main(m: &'static M, role: Role) {
     m.adopt_thread(thread::tid(), current_slot());
-    m.in_runtime.set(1);
-    let _signal_stack = signal::prepare_thread();
+    let signal_stack = signal::prepare_thread();
+    m.signals.set(signal_stack.as_ref().map(SignalStack::of_thread));
     if role == Role::Spinner {
         let p = SCHED.idle.find_p_for_token(|| SCHED.take_idle_p(), || SCHED.work_anywhere());
         m.set_p(p);
         m.spinning.set(p.is_some());
     }
     schedule::run(m);
+    m.signals.set(None);
     // Release: the next thread that takes this M sees it as we left it.
     m.alive.store(false, Ordering::Release);
 }

@@ -1,6 +1,7 @@
 //! The two threads that run no goroutines, sysmon and the housekeeper, and preemption by signal.
 
 pub(crate) mod housekeeper;
+mod interrupted;
 pub(crate) mod preempt;
 pub(crate) mod shrink;
 pub(crate) mod signal_handler;

@@ -1,31 +1,48 @@
 //! Preemption: stopping a goroutine that does not stop by itself.
 //!
 //! First sysmon sets the P's `preempt` flag, which every runtime call and `gort::checkpoint()` checks. If
-//! that does not help, it sends a signal. The handler gives the P to another M, queues the goroutine and
-//! waits right there, on the alternate stack, until another M takes the goroutine from the queue and hands
-//! this M a P, as for a goroutine bound to its thread (`block/lock_os_thread.rs`). The goroutine never leaves
-//! its thread in the middle of arbitrary code, so the locks that it holds (malloc's, libc's, the user's) are
-//! as safe as under the kernel's own preemption. The price is a waiting thread for each goroutine that is
-//! stopped this way. While `max_stopped` are, no further one is interrupted.
+//! that does not help, it sends a signal. Usually the handler then copies the goroutine's registers to the
+//! goroutine's own stack and switches to the scheduler (`interrupted.rs`): the goroutine is queued, needs no
+//! thread, and any M can resume it. That is sound because what belongs to a thread in the eyes of a program
+//! belongs to the goroutine here: its thread-locals and its id (`tls/block.rs`). A goroutine that holds a lock
+//! is stopped as a thread would be that the kernel preempts.
 //!
-//! Rejected: moving the goroutine's registers to another thread (as Go does at safe points). Rust code has no
-//! safe points: it may be inside malloc, or hold a raw thread pointer.
+//! Where moving would be wrong, the goroutine keeps its thread:
+//!
+//! - K1. It runs code of the C library, where it may be changing malloc's cache, which is the thread's
+//!   (`tls/malloc_cache.rs`). Such code is short: the goroutine runs on, and sysmon asks again soon. After
+//!   [`PATIENCE`] such signals in a row it is stopped with its thread.
+//! - K2. It is not on its own stack (a signal handler, a stack of another library), or there is no room.
+//! - K3. The thread's signal mask or signal stack are not what all Ms have: the goroutine has changed them, or
+//!   it runs a signal handler.
+//! - K4. It is bound to its thread, uses the thread's own thread-locals, is inside `gort::blocking`, or has the
+//!   thread's id in its block (`block/thread_id.rs`).
+//!
+//! Then the handler gives the P to another M, queues the goroutine and waits right there, on the signal stack,
+//! until another M takes the goroutine from the queue and hands this M a P, as for a goroutine bound to its
+//! thread (`block/lock_os_thread.rs`). The price is a waiting thread.
 
 use std::ffi::c_void;
 use std::sync::atomic::compiler_fence;
 
-use super::signal_handler;
+use super::{interrupted, signal_handler};
+use crate::arch::SignalFrame;
 use crate::base::atomic::Ordering;
 use crate::netpoll;
 use crate::sched::idle::start_m;
 use crate::sched::idle::stop_m::wait_for_p;
 use crate::sched::machine::SCHED;
 use crate::sched::run::{child_first, runtime_section};
-use crate::sched::types::g::G;
+use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
-use crate::sys::{signal, thread};
+use crate::sys::signal::ThreadSignals;
+use crate::sys::{libc_code, signal, thread};
+use crate::tls;
+
+/// This many signals in a row may find a goroutine in the C library and leave it alone.
+const PATIENCE: u8 = 8;
 
 /// Asks the goroutine that runs on `p` to stop at its next runtime call. If it was asked before and did not
 /// stop, sends a signal. False: nothing new was done.
@@ -36,18 +53,13 @@ pub(crate) fn request(p: &'static P) -> bool {
 
 /// Sends the signal to `m`, unless one is under way. False: it was not sent.
 pub(crate) fn interrupt(m: &'static M) -> bool {
-    let preempt = &SCHED.platform.preempt;
-    let allowed = signal_handler::is_enabled()
-        && preempt.stopped.load(Ordering::Relaxed) < preempt.max_stopped.load(Ordering::Relaxed);
     // A thread that sleeps in the kernel is not computing: sysmon takes its P without a signal, which might
     // make its system call fail.
-    if !allowed || m.in_runtime.get() != 0 || thread::is_asleep(m.tid()) == Some(true) {
-        return false;
-    }
-    if SCHED.lock().idle_m_count() == 0 {
-        start_m::start_spare_m();
-    }
-    if m.signalled.swap(true, Ordering::Relaxed) {
+    if !signal_handler::is_enabled()
+        || m.in_user_code().is_none()
+        || thread::is_asleep(m.tid()) == Some(true)
+        || m.signalled.swap(true, Ordering::Relaxed)
+    {
         return false;
     }
     let sent = signal_handler::send(m.tid());
@@ -58,48 +70,80 @@ pub(crate) fn interrupt(m: &'static M) -> bool {
 }
 
 /// Called in the handler, on the thread of `m`, with the context from the kernel: stops its goroutine, if
-/// that was requested and the goroutine runs user code.
+/// that was requested and the goroutine runs user code. If the goroutine can be moved, this does not return.
 pub(super) fn stop_if_asked(m: &'static M, context: *mut c_void) {
-    if m.signalled.swap(false, Ordering::Relaxed) {
-        m.interrupted.store(context, Ordering::Relaxed);
-        stop_here(m, context);
-        m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
+    if !m.signalled.swap(false, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the kernel passed the context to the handler that calls this.
+    let frame = unsafe { SignalFrame::new(context) };
+    // If it is inside the runtime, it will see the flag.
+    let Some(g) = m.in_user_code().filter(|_| !frame.is_being_resumed()) else { return };
+    g.in_runtime.set(1);
+    compiler_fence(Ordering::SeqCst);
+    if let Some(why) = reason_to_stop(m, g) {
+        stop(m, g, why, frame, context);
+    }
+    compiler_fence(Ordering::SeqCst);
+    g.in_runtime.set(0);
+}
+
+fn reason_to_stop(m: &'static M, g: &'static G) -> Option<Switch> {
+    if m.p().is_none() && g.blocking.get() {
+        return None;
+    }
+    if !m.has_p() {
+        m.wait_for_detach();
+    }
+    match m.p() {
+        // If the flag is clear, the goroutine that was to be stopped has stopped by itself.
+        Some(p) => p.preempt.load(Ordering::Relaxed).then_some(Switch::Interrupted),
+        // It computes without a P.
+        None => Some(Switch::NeedP),
     }
 }
 
-fn stop_here(m: &'static M, context: *const c_void) {
-    if m.in_runtime.get() != 0 {
-        return; // it will see the flag
-    }
-    m.in_runtime.set(1);
-    compiler_fence(Ordering::SeqCst);
-    if let Some(g) = m.current()
-        && (m.p().is_some() || !g.blocking.get())
-    {
-        if !m.has_p() {
-            m.wait_for_detach();
-        }
-        let stopped = match m.p() {
-            // If the flag is clear, the goroutine that was to be stopped has stopped by itself.
-            Some(p) if p.preempt.load(Ordering::Relaxed) => give_away(m, g, p),
-            Some(_) => None,
-            // It computes without a P.
-            None => Some(take_idle_or_queue(m, g)),
-        };
-        if let Some(bound) = stopped {
-            wait_in_handler(m, g, bound, context);
+/// Stops `g`, which has been put inside the runtime. Returns when it is to go on.
+fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: *mut c_void) {
+    if may_move(m, g, frame) {
+        if !libc_code::may_contain(frame.pc()) {
+            m.missed.store(0, Ordering::Relaxed);
+            // SAFETY: we are in the handler; it returns only if there is no room, and then nothing has changed.
+            unsafe { interrupted::leave(m, g, frame, why) };
+        } else if m.missed.fetch_add(1, Ordering::Relaxed) < PATIENCE {
+            return;
         }
     }
-    compiler_fence(Ordering::SeqCst);
-    m.in_runtime.set(0);
+    m.missed.store(0, Ordering::Relaxed);
+    let stopped = match m.p() {
+        Some(p) => give_away(m, g, p),
+        None => Some(take_idle_or_queue(m, g)),
+    };
+    match stopped {
+        Some(bound) => wait_in_handler(m, g, bound, context),
+        // There is no M for its P. Until there is one, the goroutine goes on.
+        None => start_m::start_spare_m(),
+    }
+}
+
+/// Whether the goroutine can go on with another thread: K2 to K4.
+fn may_move(m: &'static M, g: &'static G, frame: SignalFrame) -> bool {
+    let seen = ThreadSignals { stack: frame.signal_stack(), blocked: frame.blocked_signals() };
+    g.tp.get() != 0
+        && g.locked_m.get().is_none()
+        && !g.blocking.get()
+        && m.signals.get() == Some(seen)
+        && g.slot.stack().contains(&frame.sp())
+        // SAFETY: the goroutine runs on its block.
+        && unsafe { tls::block::has_own_id(g.tp.get()) }
 }
 
 /// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the
 /// goroutine goes on. Otherwise returns the M that the goroutine was bound to before, if any.
 ///
-/// The receiver is an idle M (sysmon asks for one before it sends the signal), or the M of a goroutine that
-/// was stopped earlier: the latter if no other goroutines wait. It is never an M that would have to be
-/// started first: the goroutine may have been stopped inside the allocator, and starting a thread allocates.
+/// The receiver is an idle M, or the M of a goroutine that was stopped with its thread earlier: the latter if no
+/// other goroutines wait. It is never an M that would have to be started first: the goroutine may have been
+/// stopped inside the allocator, and starting a thread allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);
@@ -144,12 +188,11 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
 }
 
 /// Waits until another thread hands the M a P.
-fn wait_in_handler(m: &'static M, g: &'static G, bound: Option<&'static M>, context: *const c_void) {
-    let stopped = &SCHED.platform.preempt.stopped;
-    stopped.fetch_add(1, Ordering::Relaxed);
+fn wait_in_handler(m: &'static M, g: &'static G, bound: Option<&'static M>, context: *mut c_void) {
+    m.interrupted.store(context, Ordering::Relaxed);
     // SAFETY: the kernel passed the context.
     unsafe { signal::let_others_through(signal::SIGURG, context, || wait_for_p(m)) };
-    stopped.fetch_sub(1, Ordering::Relaxed);
+    m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
     g.locked_m.set(bound);
     g.set_status(Status::Running);
 }

@@ -11,19 +11,16 @@ use std::sync::atomic::Ordering;
 use super::preempt;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
-use crate::sys::thread;
+use crate::sys::{libc_code, thread};
 
 /// The value that marks a signal as the runtime's: "gort" in ASCII.
 const OURS: usize = 0x676f_7274;
 
 /// Called once, at start-up.
-pub(crate) fn init(enabled: bool, max_stopped: Option<usize>) {
-    let preempt = &SCHED.platform.preempt;
-    if let Some(max) = max_stopped {
-        preempt.max_stopped.store(u32::try_from(max).unwrap_or(u32::MAX), Ordering::Relaxed);
-    }
-    preempt.enabled.store(enabled, Ordering::Relaxed);
+pub(crate) fn init(enabled: bool) {
+    SCHED.platform.preempt.enabled.store(enabled, Ordering::Relaxed);
     if enabled {
+        libc_code::init();
         install();
     }
 }
@@ -60,9 +57,9 @@ fn install() {
 
 extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
     (hooks().signal_on_any_thread)(context);
-    if let Some(m) = SCHED.platform.m_of_thread(thread::tid()) {
+    let m = SCHED.platform.m_of_thread(thread::tid());
+    if let Some(m) = m {
         (hooks().signal_on_m)(m, context);
-        preempt::stop_if_asked(m, context);
     }
     if signal::sent_value(info) == Some(OURS) {
         // The sender checked that the thread does not sleep in a system call, but it may have just begun to.
@@ -70,6 +67,9 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
         unsafe { signal::restart_call(context, true) };
     } else {
         pass_on(number, info, context);
+    }
+    if let Some(m) = m {
+        preempt::stop_if_asked(m, context); // perhaps does not return
     }
 }
 

@@ -47,7 +47,7 @@ fn may_stop(section: &Section, p: &'static P) -> bool {
     let m = section.m();
     section.g().tp.get() != 0
         && membarrier::is_available()
-        && m.in_runtime.get() == 1
+        && section.g().in_runtime.get() == 1
         && m.locked_g.get().is_none()
         && !p.preempt.load(Ordering::Relaxed)
 }

@@ -48,15 +48,15 @@ pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
     if g.tp.get() == 0 {
         return f();
     }
-    let m = g.m();
-    // Preemption is off (M2). If sysmon is just taking the P, nothing is lost: no P is needed here.
-    m.in_runtime.set(m.in_runtime.get() + 1);
+    // Preemption is off (G4). If sysmon is just taking the P, nothing is lost: no P is needed here.
+    g.in_runtime.set(g.in_runtime.get() + 1);
     compiler_fence(Ordering::SeqCst);
+    let m = g.m();
     m.use_own_tls();
     let result = f();
     m.use_tls_of(g);
     compiler_fence(Ordering::SeqCst);
-    m.in_runtime.set(m.in_runtime.get() - 1);
+    g.in_runtime.set(g.in_runtime.get() - 1);
     result
 }
 
@@ -75,12 +75,12 @@ pub(crate) fn enter() -> Option<Section> {
 /// Enters the runtime as `g`, the calling goroutine.
 #[inline]
 pub(crate) fn enter_as(g: &'static G) -> Section {
-    let m = g.m();
-    m.in_runtime.set(m.in_runtime.get() + 1);
-    // A signal handler on this thread sees the count before anything that follows.
+    g.in_runtime.set(g.in_runtime.get() + 1);
+    // A signal handler on this thread sees the count before anything that follows: from here on the goroutine
+    // stays on its M (G4).
     compiler_fence(Ordering::SeqCst);
     let section = Section { g, _not_send: PhantomData };
-    if !m.has_p() {
+    if !g.m().has_p() {
         section.wait_for_p();
     }
     section
@@ -91,12 +91,11 @@ pub(crate) fn enter_as(g: &'static G) -> Section {
 /// last one.
 #[inline]
 pub(crate) fn enter_outermost(g: &'static G) -> Outermost {
-    let m = g.m();
-    debug_assert_eq!(m.in_runtime.get(), 0, "a goroutine must not stop while it holds runtime locks");
-    m.in_runtime.set(1);
+    debug_assert_eq!(g.in_runtime.get(), 0, "a goroutine must not stop while it holds runtime locks");
+    g.in_runtime.set(1);
     compiler_fence(Ordering::SeqCst);
     let outermost = Outermost(ManuallyDrop::new(Section { g, _not_send: PhantomData }));
-    if !m.has_p() {
+    if !g.m().has_p() {
         outermost.0.wait_for_p();
     }
     outermost
@@ -125,9 +124,9 @@ impl Outermost {
     pub(crate) fn yield_away(self) {
         let g = self.0.g;
         std::mem::forget(self);
-        let m = schedule::yield_away(g);
+        schedule::yield_away(g);
         compiler_fence(Ordering::SeqCst);
-        m.in_runtime.set(0);
+        g.in_runtime.set(0);
     }
 }
 
@@ -138,7 +137,7 @@ impl Drop for Outermost {
             self.0.preempted();
         }
         compiler_fence(Ordering::SeqCst);
-        self.0.m().in_runtime.set(0);
+        self.0.g.in_runtime.set(0);
     }
 }
 
@@ -178,7 +177,7 @@ impl Section {
     #[inline]
     pub(crate) fn switch(&self, why: Switch) {
         debug_assert_eq!(
-            self.m().in_runtime.get(),
+            self.g.in_runtime.get(),
             1,
             "a goroutine must not stop while it holds runtime locks"
         );
@@ -202,16 +201,13 @@ impl Section {
 impl Drop for Section {
     #[inline]
     fn drop(&mut self) {
-        let m = self.g.m();
-        let depth = m.in_runtime.get();
+        let depth = self.g.in_runtime.get();
         if depth == 1 && self.p().preempt.load(Ordering::Relaxed) {
             self.preempted();
         }
-        // The switch may have moved the goroutine to another M.
-        let m = if depth == 1 { self.g.m() } else { m };
         // A signal handler that sees the new depth sees everything before it.
         compiler_fence(Ordering::SeqCst);
-        m.in_runtime.set(depth - 1);
+        self.g.in_runtime.set(depth - 1);
     }
 }
 

@@ -63,10 +63,9 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     }
 }
 
-/// Stops `g`, the calling goroutine, which is in a section. Returns when `g` runs again: the M that it is on
-/// then, perhaps another one.
+/// Stops `g`, the calling goroutine, which is in a section. Returns when `g` runs again, perhaps on another M.
 #[inline]
-pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
+pub(crate) fn switch_away(g: &'static G, why: Switch) {
     let m = g.m();
     let direct = why != Switch::NeedP && m.locked_g.get().is_none();
     match if direct { SCHED.next_local(m) } else { None } {
@@ -78,7 +77,7 @@ pub(crate) fn switch_away(g: &'static G, why: Switch) -> &'static M {
 /// [`switch_away`] for a goroutine that yields: looks into the ring first. Both ways share one switch
 /// instruction, so that the CPU can predict where the goroutine goes on.
 #[inline(always)]
-pub(crate) fn yield_away(g: &'static G) -> &'static M {
+pub(crate) fn yield_away(g: &'static G) {
     let m = g.m();
     let next = match m.p() {
         _ if m.locked_g.get().is_some() => None,
@@ -99,17 +98,17 @@ pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
 }
 
 #[inline(always)]
-fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) -> &'static M {
+fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
     enter_goroutine(m, next);
     // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
     let message = unsafe { arch::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
-    finish_switch(message)
+    finish_switch(message);
 }
 
 /// `next`, if there is one, is bound to another M: it goes back to `runnext`, and g0 will take it from there
 /// and hand the P, with its queue, to that M.
 #[inline(never)]
-fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) -> &'static M {
+fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) {
     if let Some(next) = next {
         SCHED.put_next(owned_p(m), next);
         SCHED.wake_p();
@@ -117,7 +116,7 @@ fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static
     m.why.set(why);
     // SAFETY: g0 waits in `run_until_idle`.
     let message = unsafe { arch::switch(g.context.as_ptr(), m.g0.get(), nobody_stopped(m)) };
-    finish_switch(message)
+    finish_switch(message);
 }
 
 /// The message from a goroutine that stops to the next one on the same M: see `finish_switch`.
@@ -132,7 +131,7 @@ fn stopped(m: &'static M, g: &'static G, why: Switch) -> Message {
 
 /// The message from g0, or from a goroutine that has ended: no goroutine has to be dealt with.
 #[inline(always)]
-fn nobody_stopped(m: &'static M) -> Message {
+pub(crate) fn nobody_stopped(m: &'static M) -> Message {
     [ptr::from_ref(m) as usize, 0]
 }
 
@@ -218,11 +217,15 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
                 (hooks().bubble.yielded)(g, p);
             }
         }
-        Switch::Preempt => {
+        Switch::Preempt | Switch::Interrupted => {
             let p = owned_p(m);
-            p.stats.preempted.add(1);
+            let (counter, status) = match why {
+                Switch::Interrupted => (&p.stats.preempted_by_signal, Status::Preempted),
+                _ => (&p.stats.preempted, Status::Runnable),
+            };
+            counter.add(1);
             child_first::was_kept_waiting(p);
-            g.set_status(Status::Runnable);
+            g.set_status(status);
             SCHED.lock().push_preempted(g);
             // This M may go on with another goroutine.
             SCHED.wake_p();

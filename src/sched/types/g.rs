@@ -6,6 +6,9 @@
 //! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack.
 //!   `park`, `status` and the owner cells may be read by any thread.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
+//! - G4. While `in_runtime` is not 0, neither sysmon nor a signal handler takes the P away or stops the goroutine
+//!   (`block/unmarked.rs`, `monitor/preempt.rs`). While it is 0, a signal may move the goroutine to another M
+//!   between any two instructions: what [`G::m`] returned before is out of date then.
 
 use std::cell::Cell;
 use std::panic::Location;
@@ -33,6 +36,8 @@ pub(crate) enum Switch {
     NeedP,
     /// Its slice is over: it goes to the queue of preempted goroutines.
     Preempt,
+    /// A signal stopped it because its slice is over (`monitor/interrupted.rs`): as for `Preempt`.
+    Interrupted,
     /// It has ended.
     End,
     /// It has ended, and its slot is already in the P's cache (`end_in_place`).
@@ -49,6 +54,7 @@ impl Switch {
             Switch::Yield,
             Switch::NeedP,
             Switch::Preempt,
+            Switch::Interrupted,
             Switch::End,
             Switch::Gone,
             Switch::AfterChild,
@@ -75,6 +81,8 @@ pub(crate) struct G {
     /// Length of the chain of ancestors, itself included, that each ran before its parent: see
     /// `run/child_first.rs`.
     pub(crate) firsts: AtomicU8,
+    /// How many nested runtime sections it is in (G4). A goroutine starts, stops and ends in one.
+    pub(crate) in_runtime: Depth,
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: OwnerUsize,
@@ -114,6 +122,25 @@ pub(crate) struct G {
     pub(crate) slot: Slot,
 }
 
+/// A count that only the goroutine itself, or a signal handler on its thread, changes. Other threads read it.
+pub(crate) struct Depth(AtomicU8);
+
+impl Depth {
+    #[inline]
+    pub(crate) fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, depth: u8) {
+        self.0.store(depth, Ordering::Relaxed);
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+}
+
 /// Goroutines linked through `G::link`.
 pub(crate) type GList = List<G>;
 
@@ -134,6 +161,7 @@ impl G {
             park: ParkWord::new(),
             status: AtomicU8::new(Status::Dead as u8),
             firsts: AtomicU8::new(0),
+            in_runtime: Depth(AtomicU8::new(1)),
             m: AtomicPtr::new(ptr::null_mut()),
             tp: OwnerUsize::new(0),
             context: OwnerUsize::new(0),
@@ -187,7 +215,7 @@ impl G {
         self.status.store(status as u8, Ordering::Relaxed);
     }
 
-    /// The M that runs it. Meaningful to the goroutine itself and to that M.
+    /// The M that runs it. Meaningful to that M, and to the goroutine itself inside the runtime (G4).
     #[inline]
     pub(crate) fn m(&self) -> &'static M {
         // SAFETY: set at every switch-in to the M that runs it; Ms are never freed.

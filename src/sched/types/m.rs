@@ -3,25 +3,23 @@
 //! - M1. The `Cell`s belong to the M's thread, except while it is stopped: then the thread that took it off
 //!   the idle list (or, for a locked M, readied its goroutine) sets `next_p` and `spinning` and sets the
 //!   Note.
-//! - M2. While `in_runtime` is not 0 neither sysmon nor a signal handler takes the P away
-//!   (`block/unmarked.rs`).
+//! - M2. While it runs no goroutine, or one that is inside the runtime (G4), nobody takes its P away.
 //! - M3. Ms are never freed; an M whose thread ended is reused by the next thread.
 
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use super::g::{G, Switch};
 use super::p::P;
 use crate::base::lock::RawLock;
 use crate::base::note::Note;
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerUsize};
+use crate::sys::signal::ThreadSignals;
 
 pub(crate) struct M {
     pub(crate) id: u32,
-    /// How many nested runtime sections this M's thread is in (M2).
-    pub(crate) in_runtime: Depth,
     p: AtomicPtr<P>,
     current: AtomicPtr<G>,
     /// The thread's own thread pointer, and the one that is in the register now (`types/thread_pointer.rs`).
@@ -44,8 +42,12 @@ pub(crate) struct M {
     pub(crate) cpu_when_detached: Cell<u64>,
     /// While a signal handler keeps its goroutine stopped: what the kernel passed to the handler.
     pub(crate) interrupted: AtomicPtr<c_void>,
+    /// What the kernel keeps for the thread about signals; `None` while it is not known.
+    pub(crate) signals: Cell<Option<ThreadSignals>>,
     /// A preemption signal was sent to the thread and has not arrived.
     pub(crate) signalled: AtomicBool,
+    /// How many signals in a row found the goroutine where it must not be moved (`monitor/preempt.rs`).
+    pub(crate) missed: AtomicU8,
 
     /// The CPU that its thread was on when it began to wait. The kernel likely wakes it there.
     pub(crate) cpu: OwnerUsize,
@@ -67,21 +69,6 @@ pub(crate) struct M {
 /// A tag in `M::p`: sysmon is about to take the P away.
 const LEAVING: usize = 1;
 
-/// A count that only the M's own thread changes, and that sysmon reads.
-pub(crate) struct Depth(AtomicU32);
-
-impl Depth {
-    #[inline]
-    pub(crate) fn get(&self) -> u32 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set(&self, depth: u32) {
-        self.0.store(depth, Ordering::Relaxed);
-    }
-}
-
 // SAFETY: see M1.
 unsafe impl Sync for M {}
 
@@ -89,7 +76,6 @@ impl M {
     pub(crate) fn new(id: u32) -> M {
         M {
             id,
-            in_runtime: Depth(AtomicU32::new(1)),
             p: AtomicPtr::new(ptr::null_mut()),
             current: AtomicPtr::new(ptr::null_mut()),
             own_tp: Cell::new(0),
@@ -104,7 +90,9 @@ impl M {
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
             interrupted: AtomicPtr::new(ptr::null_mut()),
+            signals: Cell::new(None),
             signalled: AtomicBool::new(false),
+            missed: AtomicU8::new(0),
             cpu: OwnerUsize::new(0),
             spinning: OwnerBool::new(false),
             note: Note::new(),
@@ -186,6 +174,12 @@ impl M {
     pub(crate) fn current(&self) -> Option<&'static G> {
         // SAFETY: Gs are never unmapped.
         unsafe { self.current.load(Ordering::Relaxed).as_ref() }
+    }
+
+    /// The goroutine that runs on it, if that one runs user code (G4).
+    #[inline]
+    pub(crate) fn in_user_code(&self) -> Option<&'static G> {
+        self.current().filter(|g| g.in_runtime.get() == 0)
     }
 
     #[inline]

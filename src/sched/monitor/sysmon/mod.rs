@@ -94,7 +94,7 @@ fn all_idle() -> bool {
 
 /// Whether the M's goroutine was detached from its P and may be computing by now.
 fn runs_without_p(m: &'static M) -> bool {
-    m.p().is_none() && m.in_runtime.get() == 0 && m.current().is_some_and(|g| !g.blocking.get())
+    m.p().is_none() && m.in_user_code().is_some_and(|g| !g.blocking.get())
 }
 
 /// sysmon's thread. `eager`: it does not change its scheduling policy.

@@ -71,7 +71,7 @@ impl Seen {
     /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the
     /// kernel.
     fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, needed: bool) -> bool {
-        if m.in_runtime.get() != 0 {
+        if m.in_user_code().is_none() {
             self.sample = None;
             return false;
         }

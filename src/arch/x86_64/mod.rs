@@ -1,4 +1,5 @@
-//! x86-64, System V ABI: switching stacks, the thread pointer, registers for unwinding, system calls.
+//! x86-64, System V ABI: switching stacks, the thread pointer, registers for unwinding, system calls. What a
+//! signal interrupted is in `signal_frame.rs`.
 //!
 //! # Switching stacks
 //!
@@ -21,10 +22,15 @@
 //!
 //! A backtrace ends at `gort_first_frame`: its unwind information says that there is no caller.
 
+mod signal_frame;
+
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::arch::{asm, global_asm};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::signal_frame::gort_resume;
+pub(crate) use self::signal_frame::{SignalFrame, call_before};
 
 /// A function may use this many bytes below its stack pointer without reserving them (psABI).
 pub(crate) const RED_ZONE: usize = 128;
@@ -55,18 +61,18 @@ unsafe extern "C" {
 /// The registers of a suspended context; `None` if it never ran.
 ///
 /// # Safety
-/// `saved` was returned by `prepare` or saved by `switch`, and nobody resumes it meanwhile.
+/// `saved` was returned by `prepare` or `save_on_stack` or saved by `switch`, and nobody resumes it meanwhile.
 pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
-    // SAFETY: the caller's promise; see the picture.
+    // SAFETY: the caller's promise; see the pictures.
     let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
-    let rsp = saved + 24;
-    (rip != gort_first_frame as *const () as usize).then(|| Registers {
-        rip,
-        rsp,
-        rbx,
-        rbp,
-        ..Registers::default()
-    })
+    if rip == gort_first_frame as *const () as usize {
+        return None;
+    }
+    if rip == gort_resume as *const () as usize {
+        // SAFETY: `save_on_stack` put the address of the copied frame there.
+        return Some(unsafe { SignalFrame::new(rbx as *mut c_void) }.registers());
+    }
+    Some(Registers { rip, rsp: saved + 24, rbx, rbp, ..Registers::default() })
 }
 
 /// The first function of a new context. It gets the argument of `prepare`, and the message of the first
@@ -123,6 +129,25 @@ pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: Message) -> Me
         );
     }
     [first, second]
+}
+
+/// Resumes the context `to`, which gets the message. The running context is not saved: it never goes on.
+///
+/// # Safety
+/// As for [`switch`]. Nothing on the running stack is needed any more.
+pub(crate) unsafe fn jump(to: usize, message: Message) -> ! {
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            "mov rsp, rcx",
+            "pop rax",
+            "jmp rax",
+            in("rcx") to,
+            in("rsi") message[0],
+            in("rdx") message[1],
+            options(noreturn),
+        )
+    }
 }
 
 /// The registers of code that stopped: where it is, and what an unwinder needs to find its callers. The
@@ -336,81 +361,4 @@ pub(crate) unsafe fn syscall6(
         );
     }
     result
-}
-
-/// The registers that the kernel saved when a signal interrupted the thread. Valid until the handler returns.
-#[derive(Clone, Copy)]
-pub(crate) struct SignalFrame(*mut libc::ucontext_t);
-
-impl SignalFrame {
-    /// # Safety
-    /// `context` is what the kernel passed to a handler that does not return while the result is used.
-    pub(crate) unsafe fn new(context: *mut c_void) -> SignalFrame {
-        SignalFrame(context.cast())
-    }
-
-    fn get(self, register: i32) -> i64 {
-        // SAFETY: the promise of `new`.
-        unsafe { (*self.0).uc_mcontext.gregs[register as usize] }
-    }
-
-    fn set(self, register: i32, value: i64) {
-        // SAFETY: the promise of `new`.
-        unsafe { (*self.0).uc_mcontext.gregs[register as usize] = value };
-    }
-
-    /// The registers of the interrupted code.
-    pub(crate) fn registers(self) -> Registers {
-        let get = |register| self.get(register) as usize;
-        Registers {
-            rip: get(libc::REG_RIP),
-            rsp: get(libc::REG_RSP),
-            rbx: get(libc::REG_RBX),
-            rbp: get(libc::REG_RBP),
-            r12: get(libc::REG_R12),
-            r13: get(libc::REG_R13),
-            r14: get(libc::REG_R14),
-            r15: get(libc::REG_R15),
-        }
-    }
-
-    /// The system call that the signal made fail with EINTR, and its first four arguments. The kernel does
-    /// not say which call it was: the number is read from the code ([`call_before`]).
-    pub(crate) fn interrupted_call(self) -> Option<(libc::c_long, [usize; 4])> {
-        if self.get(libc::REG_RAX) != -i64::from(libc::EINTR) {
-            return None;
-        }
-        // SAFETY: the thread has just executed the code before this address.
-        let number = unsafe { call_before(self.get(libc::REG_RIP) as usize) }?;
-        let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10];
-        Some((number, arguments.map(|register| self.get(register) as usize)))
-    }
-
-    /// Makes the interrupted code repeat the call `number` when the handler returns.
-    pub(crate) fn restart_call(self, number: libc::c_long) {
-        self.set(libc::REG_RAX, number);
-        self.set(libc::REG_RIP, self.get(libc::REG_RIP) - SYSCALL.len() as i64);
-    }
-}
-
-/// The `syscall` instruction.
-const SYSCALL: [u8; 2] = [0x0f, 0x05];
-
-/// The number of the system call made by the code that ends at `address`, if that code is
-/// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
-///
-/// # Safety
-/// The bytes directly before `address` are mapped code.
-pub(crate) unsafe fn call_before(address: usize) -> Option<libc::c_long> {
-    const MOV_EAX: u8 = 0xb8;
-    /// The smallest page: the bytes before the address must lie on the same one.
-    const PAGE: usize = 4096;
-    if address % PAGE < 7 {
-        return None;
-    }
-    // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
-    // for.
-    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
-    let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
-    (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
 }
