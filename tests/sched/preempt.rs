@@ -36,14 +36,23 @@ impl Drop for Stop {
 fn lateness_beside(loops: usize) -> Duration {
     const SLEEPS: usize = 300;
     const SLEEP: Duration = Duration::from_millis(1);
+    let sleep = || {
+        let start = Instant::now();
+        gort::sleep(SLEEP);
+        start.elapsed().saturating_sub(SLEEP)
+    };
+    let measure = Arc::new(AtomicBool::new(false));
+    let begin = measure.clone();
+    // It sleeps before there are any loops: a new goroutine would wait behind all of them once.
+    let sleeper = gort::spawn(move || {
+        while !begin.load(Ordering::Relaxed) {
+            sleep();
+        }
+        (0..SLEEPS).map(|_| sleep()).collect::<Vec<_>>()
+    });
     let _hogs = Hogs::start(loops);
-    let mut late: Vec<Duration> = (0..SLEEPS)
-        .map(|_| {
-            let start = Instant::now();
-            gort::sleep(SLEEP);
-            start.elapsed() - SLEEP
-        })
-        .collect();
+    measure.store(true, Ordering::Relaxed);
+    let mut late = sleeper.join().unwrap();
     late.sort_unstable();
     late[SLEEPS * 99 / 100]
 }
@@ -52,13 +61,14 @@ fn lateness_beside(loops: usize) -> Duration {
 fn any_number_of_endless_loops_runs_beside_a_sleeper_and_without_a_thread_for_each() {
     let loops = amount(600, 10_000);
     let _procs = Procs::set(2);
-    gort::run(|| {
-        // The machine may be busy with something else for a moment: the best of some tries counts.
-        let tries: Vec<_> = (0..5).map(|_| (lateness_beside(8), lateness_beside(loops))).collect();
-        println!("lateness (p99) beside 8 loops, beside {loops}: {tries:?}");
-        let best = tries.iter().any(|&(few, many)| many <= few * 2);
-        assert!(best, "with {loops} loops a sleeper is later than with 8: {tries:?}");
-    });
+    // The machine may be busy with something else for a moment: one of some tries has to show it.
+    let mut tries = Vec::new();
+    let is_on_time = |&(few, many): &(Duration, Duration)| many <= few * 2;
+    while !tries.iter().any(is_on_time) {
+        assert!(tries.len() < 10, "beside {loops} loops a sleeper is later than beside 8: {tries:?}");
+        tries.push((lateness_beside(8), lateness_beside(loops)));
+    }
+    println!("lateness (p99) beside 8 loops, beside {loops}: {tries:?}");
     let _hogs = Hogs::start(loops);
     let before = stats().preempted_by_signal;
     until("loops were stopped", || stats().preempted_by_signal > before + 200);
@@ -130,7 +140,7 @@ fn all_registers_survive_being_interrupted() {
             })
         })
         .collect();
-    let enough = amount(300, 12_800) as u64;
+    let enough = amount(300, 3_000) as u64;
     until("enough interruptions", || stats().preempted_by_signal > before + enough);
     drop(stop);
     for one in loops {
@@ -159,7 +169,7 @@ fn goroutines_that_allocate_are_interrupted_and_keep_their_memory_in_order() {
             })
         })
         .collect();
-    let enough = amount(200, 10_000) as u64;
+    let enough = amount(200, 3_000) as u64;
     until("enough interruptions", || stats().preempted_by_signal > before + enough);
     drop(stop);
     join_all(loops);
