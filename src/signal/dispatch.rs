@@ -32,7 +32,7 @@ use crate::netpoll::Direction;
 use crate::stack::size::Need;
 use crate::sync::Mutex;
 use crate::sys::signal::{self, Saved};
-use crate::sys::{epoll, fd};
+use crate::sys::{epoll, fd, restart};
 
 /// The signals that have arrived and are not yet delivered. Numbers go from 1 to 64; signal n is bit n - 1.
 static PENDING: AtomicU64 = AtomicU64::new(0);
@@ -49,7 +49,7 @@ extern "C" fn on_signal(number: i32, _info: *mut libc::siginfo_t, context: *mut 
     PENDING.fetch_or(bit(number), Ordering::Release);
     epoll::signal_eventfd(EVENTFD.load(Ordering::Relaxed));
     // SAFETY: `context` is what the kernel passed to this handler.
-    unsafe { signal::restart_call(context, false) };
+    unsafe { restart::restart_call(context, false) };
 }
 
 /// A registered channel.

@@ -1,8 +1,7 @@
-//! Signals: installing and chaining handlers, alternate signal stacks, sending a signal to a thread, and
-//! restarting system calls that a signal interrupted.
+//! Signals: installing and chaining handlers, alternate signal stacks, masks, and sending a signal to a thread.
 //!
 //! A handler may call only what is async-signal-safe and touches no thread-local storage: the functions of
-//! this file, of `futex.rs`, `clock.rs` and `syscall.rs`, atomics, and runtime locks that the interrupted
+//! this file, of `restart.rs`, `futex.rs`, `clock.rs` and `syscall.rs`, atomics, and runtime locks that the interrupted
 //! code cannot hold.
 
 use std::ffi::c_void;
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::mem as memory;
 use super::syscall::syscall6;
-use crate::arch::{self, SignalFrame};
+use crate::arch::SignalFrame;
 
 /// What the kernel tells a handler about a signal.
 pub(crate) use libc::siginfo_t as SigInfo;
@@ -317,87 +316,6 @@ pub(crate) unsafe fn let_others_through(own: i32, context: *mut c_void, wait: im
     let held_back = change_blocked(Some(interrupted | 1 << (own - 1)));
     wait();
     set_blocked(held_back);
-}
-
-/// Called in a handler: if the signal made a system call fail with EINTR, makes the call start again when the
-/// handler returns. SA_RESTART does not cover calls that wait with a timeout, and the code that made the call
-/// never asked for a signal.
-///
-/// A restarted call may also start its timeout anew, so frequent signals could keep it waiting forever. With
-/// `even_timed` false, only calls that keep their timeout are restarted (`keeps_its_time`); the others fail
-/// with EINTR, as in any program that handles signals.
-///
-/// # Safety
-/// `context` is what the kernel passed to the calling handler.
-pub(crate) unsafe fn restart_call(context: *mut c_void, even_timed: bool) {
-    // SAFETY: the caller's promise.
-    let frame = unsafe { SignalFrame::new(context) };
-    if let Some((number, arguments)) = frame.interrupted_call()
-        && RESTARTABLE.contains(&number)
-        && (even_timed || keeps_its_time(number, arguments))
-    {
-        frame.restart_call(number);
-    }
-}
-
-/// Calls that only wait, or have had no effect yet when they fail with EINTR. Calls that wait for signals are
-/// left out: a signal is supposed to end them.
-const RESTARTABLE: [libc::c_long; 15] = [
-    libc::SYS_poll,
-    libc::SYS_select,
-    libc::SYS_pselect6,
-    libc::SYS_epoll_wait,
-    libc::SYS_nanosleep,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_futex,
-    libc::SYS_semtimedop,
-    libc::SYS_recvfrom,
-    libc::SYS_recvmsg,
-    libc::SYS_sendto,
-    libc::SYS_sendmsg,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_read,
-];
-
-/// Whether the call, with these arguments, can be restarted without starting its timeout anew. That holds if
-/// it has no timeout, if the timeout is an absolute time, or if the kernel has written the remaining time
-/// back to the arguments. For the socket calls and `read` the answer is no: the kernel restarts those without
-/// a timeout by itself, so one that fails with EINTR has a timeout (SO_RCVTIMEO).
-fn keeps_its_time(number: libc::c_long, [first, second, third, fourth]: [usize; 4]) -> bool {
-    match number {
-        libc::SYS_poll => (third as i32) < 0,
-        libc::SYS_epoll_wait => (fourth as i32) < 0,
-        libc::SYS_select | libc::SYS_pselect6 => true,
-        libc::SYS_nanosleep => second == first,
-        libc::SYS_clock_nanosleep => second & libc::TIMER_ABSTIME as usize != 0 || fourth == third,
-        libc::SYS_futex => fourth == 0 || second as i32 & FUTEX_COMMANDS != libc::FUTEX_WAIT,
-        libc::SYS_semtimedop => fourth == 0,
-        _ => false,
-    }
-}
-
-/// Mask for the command in a futex operation, without its flags. Of the commands that wait, only FUTEX_WAIT
-/// has a relative timeout.
-const FUTEX_COMMANDS: i32 = 0x7f;
-
-/// Whether a blocked system call survives one of gort's signals. A thread of this process waits in the call
-/// `number`, which returns to `address`. It survives if the kernel or [`restart_call`] restarts it. A futex
-/// wait may end at any time for any reason, so all its users check their condition again.
-pub(crate) fn is_restarted(number: libc::c_long, address: usize) -> bool {
-    const BY_THE_KERNEL: [libc::c_long; 8] = [
-        libc::SYS_futex,
-        libc::SYS_write,
-        libc::SYS_writev,
-        libc::SYS_readv,
-        libc::SYS_wait4,
-        libc::SYS_waitid,
-        libc::SYS_flock,
-        libc::SYS_openat,
-    ];
-    // SAFETY: a thread will continue at `address`, so there is mapped code.
-    BY_THE_KERNEL.contains(&number)
-        || (RESTARTABLE.contains(&number) && unsafe { arch::call_before(address) } == Some(number))
 }
 
 /// Sends `signal` to the thread `tid` of this process. `value` lets the handler tell gort's signals from

@@ -75,21 +75,20 @@ pub(super) unsafe fn learn(layout: &Layout, tp: usize) {
     let changed = words.zip(before).filter(|&(address, before)| read(address) != before);
     // Malloc looks at its cache first. So without the pointer to the cache it makes a new one, but without
     // the pointer to an arena it takes the chunk that was just freed from the cache.
-    let (caches, arenas): (Vec<usize>, Vec<usize>) =
-        changed.map(|(address, _)| address).partition(|&address| {
-            let pointer = read(address);
-            // SAFETY: as above; malloc takes 0 for a thread's first use.
-            unsafe { *word(address) = 0 };
-            use_malloc();
-            let made_anew = read(address) != 0;
-            // SAFETY: as above; what was there before is still right.
-            unsafe { *word(address) = pointer };
-            made_anew
-        });
-    if let [cache] = caches[..] {
+    let (caches, arenas): (Vec<_>, Vec<_>) = changed.partition(|&(address, initial)| {
+        let pointer = read(address);
+        // SAFETY: as above; malloc takes the initial value for a thread's first use.
+        unsafe { *word(address) = initial };
+        use_malloc();
+        let made_anew = read(address) != initial;
+        // SAFETY: as above; what was there before is still right.
+        unsafe { *word(address) = pointer };
+        made_anew
+    });
+    if let [(cache, _)] = caches[..] {
         LIBC.store(malloc as *const () as usize, Ordering::Relaxed);
         CACHE.store(cache as isize - tp as isize, Ordering::Relaxed);
-        if let [arena] = arenas[..] {
+        if let [(arena, _)] = arenas[..] {
             ARENA.store(arena as isize - tp as isize, Ordering::Relaxed);
         }
     }

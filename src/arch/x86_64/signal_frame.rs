@@ -53,16 +53,15 @@ impl SignalFrame {
         }
     }
 
-    /// The system call that the signal made fail with EINTR, and its first four arguments. The kernel does
-    /// not say which call it was: the number is read from the code ([`call_before`]).
-    pub(crate) fn interrupted_call(self) -> Option<(libc::c_long, [usize; 4])> {
-        if self.get(libc::REG_RAX) != -i64::from(libc::EINTR) {
-            return None;
-        }
-        // SAFETY: the thread has just executed the code before this address.
-        let number = unsafe { call_before(self.get(libc::REG_RIP) as usize) }?;
-        let arguments = [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10];
-        Some((number, arguments.map(|register| self.get(register) as usize)))
+    /// Whether the signal made a system call fail with EINTR.
+    pub(crate) fn failed_with_eintr(self) -> bool {
+        self.get(libc::REG_RAX) == -i64::from(libc::EINTR)
+    }
+
+    /// The first four arguments of the system call that was interrupted.
+    pub(crate) fn call_arguments(self) -> [usize; 4] {
+        [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10]
+            .map(|register| self.get(register) as usize)
     }
 
     /// Makes the interrupted code repeat the call `number` when the handler returns.
@@ -213,12 +212,13 @@ unsafe extern "C" {
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The number of the system call made by the code that ends at `address`, if that code is
-/// `mov eax, number; syscall`, which is what the C library does up to glibc 2.40.
+/// `mov eax, number; syscall`, or `xor eax, eax; syscall` for number 0.
 ///
 /// # Safety
 /// The bytes directly before `address` are mapped code.
 pub(crate) unsafe fn call_before(address: usize) -> Option<libc::c_long> {
     const MOV_EAX: u8 = 0xb8;
+    const CLEAR_EAX: [u8; 2] = [0x31, 0xc0];
     /// The smallest page: the bytes before the address must lie on the same one.
     const PAGE: usize = 4096;
     if address % PAGE < 7 {
@@ -227,6 +227,9 @@ pub(crate) unsafe fn call_before(address: usize) -> Option<libc::c_long> {
     // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
     // for.
     let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
-    let number = libc::c_long::from(u32::from_le_bytes([a, b, c, d]));
-    (opcode == MOV_EAX && rest == SYSCALL).then_some(number)
+    match (opcode, [c, d], rest) {
+        (MOV_EAX, _, SYSCALL) => Some(libc::c_long::from(u32::from_le_bytes([a, b, c, d]))),
+        (_, CLEAR_EAX, SYSCALL) => Some(0),
+        _ => None,
+    }
 }

@@ -6,7 +6,7 @@
 //! every one has stopped.
 //!
 //! The signal must not make a system call fail. So a thread gets no signal while it is in a call that neither
-//! the kernel nor `signal::restart_call` would restart; then no thread is stopped.
+//! the kernel nor `restart::restart_call` would restart; then no thread is stopped.
 //!
 //! While the others are stopped, the caller must not allocate or take any lock: a stopped thread may hold it.
 
@@ -19,7 +19,7 @@ use crate::arch::SignalFrame;
 use crate::sched::machine::SCHED;
 use crate::sched::monitor::signal_handler;
 use crate::sys::inspect::{self, InKernel};
-use crate::sys::{futex, signal, thread};
+use crate::sys::{futex, restart, signal, thread};
 
 /// Odd while all threads have to stop. It only grows.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
@@ -178,7 +178,7 @@ fn may_be_interrupted(tid: u32) -> bool {
     }
     match inspect::in_kernel(tid) {
         InKernel::No => true,
-        InKernel::Call { number, end } => signal::is_restarted(number, end),
+        InKernel::Call { number, end } => restart::is_restarted(number, end),
         InKernel::Unknown => false,
     }
 }

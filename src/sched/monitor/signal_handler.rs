@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use super::preempt;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
-use crate::sys::{libc_code, thread};
+use crate::sys::{libc_code, restart, thread};
 
 /// The value that marks a signal as the runtime's: "gort" in ASCII.
 const OURS: usize = 0x676f_7274;
@@ -22,6 +22,7 @@ pub(crate) fn init(enabled: bool) {
     if enabled {
         libc_code::init();
         install();
+        restart::learn(|tid| _ = send_installed(tid));
     }
 }
 
@@ -64,7 +65,7 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
     if signal::sent_value(info) == Some(OURS) {
         // The sender checked that the thread does not sleep in a system call, but it may have just begun to.
         // SAFETY: the kernel passed the context.
-        unsafe { signal::restart_call(context, true) };
+        unsafe { restart::restart_call(context, true) };
     } else {
         pass_on(number, info, context);
     }
