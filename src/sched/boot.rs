@@ -6,7 +6,7 @@
 use std::sync::Once;
 use std::sync::atomic::Ordering;
 
-use super::block::{setxid, thread_id};
+use super::block::{setxid, thread_id, thread_state};
 use super::gomaxprocs::{self, QuotaFollower};
 use super::machine::SCHED;
 use super::monitor::{housekeeper, signal_handler, sysmon};
@@ -96,6 +96,7 @@ fn boot(choices: &Choices) {
     process::at_fork_in_child(in_forked_child);
     setxid::init();
     thread_id::init();
+    thread_state::init();
     membarrier::register();
     (wiring::hooks().boot)(&settings);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;

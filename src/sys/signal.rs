@@ -207,36 +207,31 @@ pub(crate) struct ThreadSignals {
 impl SignalStack {
     /// What the kernel keeps for the calling thread, whose alternate stack this is.
     pub(crate) fn of_thread(&self) -> ThreadSignals {
-        ThreadSignals {
-            stack: (self.start + memory::PAGE, self.size - memory::PAGE),
-            blocked: change_blocked(None),
-        }
+        ThreadSignals { stack: (self.start + memory::PAGE, self.size - memory::PAGE), blocked: blocked() }
     }
 }
 
 /// Sets the calling thread's mask of blocked signals. Safe in a signal handler.
 pub(crate) fn set_blocked(mask: u64) {
-    change_blocked(Some(mask));
+    let _cannot_fail = change_mask(libc::SIG_SETMASK, Some(&mask));
 }
 
-/// Sets the mask, or leaves it. Returns what it was.
-fn change_blocked(mask: Option<u64>) -> u64 {
+/// The calling thread's mask of blocked signals.
+pub(crate) fn blocked() -> u64 {
+    change_mask(libc::SIG_BLOCK, None).unwrap_or(0)
+}
+
+/// The system call behind `pthread_sigmask`: changes the mask, unless `set` is `None`. Returns what it was before,
+/// or an error number.
+pub(crate) fn change_mask(how: i32, set: Option<&u64>) -> Result<u64, i32> {
     let mut before = 0u64;
-    let new = mask.as_ref().map_or(ptr::null(), ptr::from_ref) as usize;
-    let size = size_of::<u64>();
+    let new = set.map_or(ptr::null(), ptr::from_ref) as usize;
+    let (old, size) = (&raw mut before as usize, size_of::<u64>());
     // SAFETY: the kernel reads one set, if there is one, and writes the other.
-    unsafe {
-        syscall6(
-            libc::SYS_rt_sigprocmask,
-            libc::SIG_SETMASK as usize,
-            new,
-            &raw mut before as usize,
-            size,
-            0,
-            0,
-        );
+    match unsafe { syscall6(libc::SYS_rt_sigprocmask, how as usize, new, old, size, 0, 0) } {
+        0 => Ok(before),
+        error => Err(-error as i32),
     }
-    before
 }
 
 /// The smallest usable size of a signal stack, in bytes. WebAssembly engines replace a smaller one by their
@@ -313,7 +308,8 @@ pub(crate) unsafe fn alternate_stack(context: *const c_void) -> Option<Range<usi
 pub(crate) unsafe fn let_others_through(own: i32, context: *mut c_void, wait: impl FnOnce()) {
     // SAFETY: the caller's promise.
     let interrupted = unsafe { SignalFrame::new(context) }.blocked_signals();
-    let held_back = change_blocked(Some(interrupted | 1 << (own - 1)));
+    let held_back = blocked();
+    set_blocked(interrupted | 1 << (own - 1));
     wait();
     set_blocked(held_back);
 }

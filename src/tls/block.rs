@@ -195,7 +195,8 @@ pub(crate) unsafe fn is_untouched(tp: usize) -> bool {
 }
 
 /// Does for a goroutine's thread-locals what happens at a thread's end: runs the destructors of
-/// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error and the locale.
+/// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error, the locale and the
+/// state of cancellation.
 ///
 /// # Safety
 /// The caller runs on a private block, is about to leave it for good, and uses no thread-local afterwards.
@@ -218,6 +219,8 @@ pub(crate) unsafe fn run_destructors() {
     // block.
     unsafe {
         libc::dlerror();
+        pthread_setcancelstate(CANCEL_ENABLE, std::ptr::null_mut());
+        pthread_setcanceltype(CANCEL_DEFERRED, std::ptr::null_mut());
         if libc::uselocale(std::ptr::null_mut()) != GLOBAL_LOCALE {
             libc::uselocale(GLOBAL_LOCALE);
             (layout.functions.ctype_init)();
@@ -226,6 +229,15 @@ pub(crate) unsafe fn run_destructors() {
         put(tp.wrapping_add_signed(layout.h_errno), 0, 0i32);
     }
 }
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+    fn pthread_setcanceltype(kind: i32, before: *mut i32) -> i32;
+}
+
+/// What a new thread has (pthread.h).
+const CANCEL_ENABLE: i32 = 0;
+const CANCEL_DEFERRED: i32 = 0;
 
 /// How often destructors run again because one of them set a new value. POSIX wants a bounded number of
 /// rounds.

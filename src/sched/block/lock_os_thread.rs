@@ -5,6 +5,7 @@
 //! (`idle/locked_m.rs`).
 
 use crate::sched::run::runtime_section;
+use crate::sched::types::g::thread_state::BINDING;
 
 /// Binds the calling goroutine to its thread. Nests. False on a foreign thread, which is bound anyway.
 pub(crate) fn lock() -> bool {
@@ -16,12 +17,13 @@ pub(crate) fn lock() -> bool {
     true
 }
 
-/// Undoes one [`lock`]. False if there was none.
+/// Undoes one [`lock`]. False if there was none, but for the one that `thread_state.rs` counts.
 pub(crate) fn unlock() -> bool {
     let Some(section) = runtime_section::enter() else { return false };
     let (g, m) = (section.g(), section.m());
+    let for_state = u32::from(g.thread_state.get() & BINDING != 0);
     match g.lock_count.get() {
-        0 => return false,
+        count if count == for_state => return false,
         1 => {
             g.locked_m.set(None);
             m.locked_g.set(None);

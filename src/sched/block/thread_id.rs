@@ -11,36 +11,13 @@
 //! PI mutexes cannot work: the kernel itself writes the owner's id into the lock. A goroutine that asks for
 //! one gets ENOTSUP, as on systems that do not have them.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ffi::{c_int, c_void};
 
+use super::hidden_function::Hidden;
+use super::thread_state;
 use crate::sched::types::current::current;
 use crate::sys::process;
 use crate::tls;
-
-/// A function of libc that is hidden by a definition of ours.
-struct Hidden {
-    name: &'static CStr,
-    address: AtomicUsize,
-}
-
-impl Hidden {
-    const fn new(name: &'static CStr) -> Hidden {
-        Hidden { name, address: AtomicUsize::new(0) }
-    }
-
-    /// Its address; 0 if libc does not have it.
-    fn address(&self) -> usize {
-        match self.address.load(Ordering::Relaxed) {
-            0 => {
-                let found = process::next_definition(self.name);
-                self.address.store(found, Ordering::Relaxed);
-                found
-            }
-            found => found,
-        }
-    }
-}
 
 /// Runs `f` with the kernel's id of the calling thread in the descriptor `thread`, if that is the calling
 /// goroutine's.
@@ -64,6 +41,9 @@ macro_rules! define {
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name(thread: libc::pthread_t $(, $argument: $type)*) -> c_int {
                 type Function = unsafe extern "C" fn(libc::pthread_t $(, $type)*) -> c_int;
+                if $text.to_bytes().starts_with(b"pthread_set") {
+                    thread_state::changes_scheduling_of(thread);
+                }
                 as_own_thread(thread, || match libcs::$name.address() {
                     0 => libc::ENOSYS,
                     // SAFETY: libc's function has this type; the caller vouches for the arguments.

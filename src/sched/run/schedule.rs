@@ -217,19 +217,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
                 (hooks().bubble.yielded)(g, p);
             }
         }
-        Switch::Preempt | Switch::Interrupted => {
-            let p = owned_p(m);
-            let (counter, status) = match why {
-                Switch::Interrupted => (&p.stats.preempted_by_signal, Status::Preempted),
-                _ => (&p.stats.preempted, Status::Runnable),
-            };
-            counter.add(1);
-            child_first::was_kept_waiting(p);
-            g.set_status(status);
-            SCHED.lock().push_preempted(g);
-            // This M may go on with another goroutine.
-            SCHED.wake_p();
-        }
+        Switch::Preempt | Switch::Interrupted => after_preemption(owned_p(m), g, why),
         Switch::NeedP => {
             if let Some(p) = SCHED.take_p_or_queue(g) {
                 m.set_p(Some(p));
@@ -242,6 +230,21 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
         Switch::AfterChild => SCHED.ready_on(owned_p(m), g),
     }
     After::Done
+}
+
+/// Queues a goroutine whose slice is over.
+#[inline(never)]
+fn after_preemption(p: &'static P, g: &'static G, why: Switch) {
+    let (counter, status) = match why {
+        Switch::Interrupted => (&p.stats.preempted_by_signal, Status::Preempted),
+        _ => (&p.stats.preempted, Status::Runnable),
+    };
+    counter.add(1);
+    child_first::was_kept_waiting(p);
+    g.set_status(status);
+    SCHED.lock().push_preempted(g);
+    // This M may go on with another goroutine.
+    SCHED.wake_p();
 }
 
 #[inline]

@@ -245,7 +245,7 @@ fn leave_tls(g: &'static G) {
     let tp = g.tp.get();
     // SAFETY: we run on our private block; what follows uses no thread-local of the user's.
     unsafe {
-        if tp != 0 && !tls::block::is_untouched(tp) {
+        if tp != 0 && (g.thread_state.get() != 0 || !tls::block::is_untouched(tp)) {
             g.block_used.set(true);
             tls::block::run_destructors();
         }
@@ -264,6 +264,7 @@ pub(super) fn end(m: &'static M, g: &'static G) -> After {
     }
     let locked = g.lock_count.get() != 0;
     g.lock_count.set(0);
+    g.thread_state.set(0);
     g.locked_m.set(None);
     let p = match m.p() {
         Some(p) => p,

@@ -62,6 +62,18 @@ impl Switch {
     }
 }
 
+/// Kinds of state of a thread that a goroutine may have changed (`block/thread_state.rs`).
+pub(crate) mod thread_state {
+    /// The mask of blocked signals.
+    pub(crate) const MASK: u8 = 1;
+    /// Policy, priority, niceness, affinity.
+    pub(crate) const SCHEDULING: u8 = 2;
+    /// Whether and how the thread can be cancelled; this is in the TLS block.
+    pub(crate) const CANCELLATION: u8 = 4;
+    /// The kinds for which the goroutine is bound to its thread.
+    pub(crate) const BINDING: u8 = MASK | SCHEDULING;
+}
+
 /// Flag beside the wait reason: a timer may end the wait ([`G::set_wait`]).
 const TIMED: u8 = 0x80;
 
@@ -109,6 +121,8 @@ pub(crate) struct G {
     pub(crate) future: FutureWord,
     /// The bubble it belongs to, or 0.
     pub(crate) bubble: OwnerU8,
+    /// What it has changed of the state of a thread: see [`thread_state`].
+    pub(crate) thread_state: OwnerU8,
 
     pub(crate) id: AtomicU64,
     pub(crate) site: OwnerRef<Location<'static>>,
@@ -176,6 +190,7 @@ impl G {
             wait_reason: AtomicU8::new(0),
             future: FutureWord::new(),
             bubble: OwnerU8::new(0),
+            thread_state: OwnerU8::new(0),
             id: AtomicU64::new(0),
             site: OwnerRef::new(),
             info: AtomicPtr::new(ptr::null_mut()),

@@ -37,6 +37,8 @@ pub(super) struct Seen {
     sample: Option<(u64, u64)>,
     /// As `sample`, of the first look at which this slice was not new.
     first: Option<(u64, u64)>,
+    /// The CPU time of the M's thread (ns) when a signal that it did not react to was first seen.
+    unanswered: Option<u64>,
 }
 
 impl Seen {
@@ -66,6 +68,16 @@ impl Seen {
         };
         let used = cpu - cpu_then;
         used >= (now - then) / 2 || used >= slice
+    }
+
+    /// Whether the M's thread has used a whole slice of CPU time while a signal was on its way to it: it blocks
+    /// the signal.
+    fn ignores_signals(&mut self, m: &'static M, cpu: u64) -> bool {
+        if !m.signalled.load(Ordering::Relaxed) {
+            self.unanswered = None;
+            return false;
+        }
+        cpu.saturating_sub(*self.unanswered.get_or_insert(cpu)) >= SLICE
     }
 
     /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the
@@ -127,7 +139,7 @@ impl Sysmon {
             let runs_code = wanted && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
             let turns = seen.turns;
-            *seen = Seen { tick, syscall_tick, turns, since: now, ask_after: now, sample, first: None };
+            *seen = Seen { tick, syscall_tick, turns, since: now, ask_after: now, sample, ..Seen::default() };
             // If the call's thread sleeps already, take its P without a grace period.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
             let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
@@ -151,6 +163,11 @@ impl Sysmon {
                 return hand_off(p);
             }
             runs = seen.has_run(now, cpu, slice);
+            // It keeps computing, without a P, until it calls the runtime.
+            if needed && seen.ignores_signals(m, cpu) && detach(m, p) {
+                seen.forget_samples();
+                return hand_off(p);
+            }
         }
         self.in_demand |= runs;
         if (runs && needed && age >= slice) || retired {

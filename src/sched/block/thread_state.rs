@@ -1,0 +1,165 @@
+//! What the kernel keeps for each thread, and a goroutine changes as if it were one: the mask of blocked signals,
+//! the scheduling policy, priority, niceness and CPU affinity.
+//!
+//! Such state cannot move with the goroutine, and must not stay behind for others. So gort defines the functions
+//! of libc that change it (as `thread_id.rs` does), and binds a goroutine that calls one to its thread, as by
+//! lock_os_thread. When its signal mask is again what all Ms have, the goroutine is no longer bound for that; for
+//! the other kinds it stays bound. If it ends bound, its thread ends with it, and so does the state.
+//!
+//! The runtime's signal cannot be blocked in a goroutine: its bit is left out. A goroutine that computes with all
+//! signals blocked is still preempted.
+//!
+//! The state of cancellation is in the goroutine's TLS block, and is reset at its end.
+//!
+//! System calls that bypass libc are not seen. If a thread does not react to the runtime's signal, sysmon takes
+//! its P away (`monitor/preempt.rs`).
+
+use std::ffi::{c_int, c_void};
+
+use super::hidden_function::Hidden;
+use super::lock_os_thread;
+use crate::arch;
+use crate::sched::run::runtime_section;
+use crate::sched::types::current::current;
+use crate::sched::types::g::G;
+use crate::sched::types::g::thread_state::{BINDING, CANCELLATION, MASK, SCHEDULING};
+use crate::sys::signal::{self, SIGURG};
+use crate::sys::thread;
+
+/// The calling goroutine, if the thread's state is its own to change: it runs user code, on its own stack, in the
+/// process that started the runtime. (Otherwise this is a signal handler, or the child of a fork.)
+fn caller() -> Option<&'static G> {
+    // The goroutine may move to another M between the two numbers.
+    let on_its_m = |g: &G| (0..3).any(|_| thread::tid() == g.m().tid());
+    current()
+        .filter(|g| g.in_runtime.get() == 0 && g.slot.stack().contains(&arch::stack_pointer()) && on_its_m(g))
+}
+
+/// Records that `g`, the calling goroutine, has changed that kind of state; binds it if necessary.
+fn keep_thread(g: &'static G, kind: u8) {
+    let before = g.thread_state.get();
+    g.thread_state.set(before | kind);
+    if kind & BINDING != 0 && before & BINDING == 0 {
+        lock_os_thread::lock();
+    }
+}
+
+/// The mask of `g`, the calling goroutine, is again what all Ms have.
+fn release_mask(g: &'static G) {
+    let after = g.thread_state.get() & !MASK;
+    g.thread_state.set(after);
+    if after & BINDING == 0 {
+        lock_os_thread::unlock();
+    }
+}
+
+/// Called before the scheduling parameters of `thread` are changed.
+pub(super) fn changes_scheduling_of(thread: libc::pthread_t) {
+    if let Some(g) = caller().filter(|g| g.tp.get() == thread as usize) {
+        keep_thread(g, SCHEDULING);
+    }
+}
+
+/// The signals that libc uses itself. It does not let a program block them.
+const LIBCS: u64 = (1 << 31) | (1 << 32);
+
+/// Changes the mask as the kernel's call does. Returns an error number or 0.
+fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    let caller = caller();
+    // Nobody moves the goroutine between the change and the binding.
+    let section = caller.map(runtime_section::enter_as);
+    let own_signal = if caller.is_some() { 1 << (SIGURG - 1) } else { 0 };
+    // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid one.
+    let wanted = unsafe { set.cast::<u64>().as_ref() }
+        .map(|&set| if how == libc::SIG_UNBLOCK { set } else { set & !LIBCS & !own_signal });
+    let before = match signal::change_mask(how, wanted.as_ref()) {
+        Ok(before) => before,
+        Err(error) => return error,
+    };
+    if !old.is_null() {
+        // SAFETY: as above; the caller wants the old set there.
+        unsafe { old.cast::<u64>().write(before) };
+    }
+    let Some((g, section)) = caller.zip(section) else { return 0 };
+    let usual = section.m().signals.get().is_none_or(|usual| signal::blocked() == usual.blocked);
+    match (usual, g.thread_state.get() & MASK != 0) {
+        (true, true) => release_mask(g),
+        (false, false) => keep_thread(g, MASK),
+        _ => {}
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_sigmask(
+    how: c_int,
+    set: *const libc::sigset_t,
+    old: *mut libc::sigset_t,
+) -> c_int {
+    change_mask(how, set, old)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
+    match change_mask(how, set, old) {
+        0 => 0,
+        error => {
+            // SAFETY: libc's errno of the caller.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+    }
+}
+
+/// Defines functions that pass their arguments to libc's, after binding the calling goroutine if `$when` says
+/// that they change its own thread.
+macro_rules! define {
+    ($($name:ident = $text:literal($($argument:ident: $type:ty),*) when $when:expr, $kind:ident;)*) => {
+        #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
+        mod libcs {
+            use super::Hidden;
+            $(pub(super) static $name: Hidden = Hidden::new($text);)*
+        }
+
+        $(
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+                type Function = unsafe extern "C" fn($($type),*) -> c_int;
+                if $when && let Some(g) = caller() {
+                    keep_thread(g, $kind);
+                }
+                match libcs::$name.address() {
+                    0 => libc::ENOSYS,
+                    // SAFETY: libc's function has this type; the caller vouches for the arguments.
+                    address => unsafe { std::mem::transmute::<usize, Function>(address)($($argument),*) },
+                }
+            }
+        )*
+
+        /// Called once, at start-up: looks libc's functions up, because the look-up takes the loader's lock, and
+        /// names ours, so that the linker keeps them.
+        pub(crate) fn init() {
+            let ours = [$($name as *const () as usize,)* pthread_sigmask as *const () as usize,
+                sigprocmask as *const () as usize];
+            std::hint::black_box(ours);
+            for function in [$(&libcs::$name),*] {
+                function.address();
+            }
+        }
+    };
+}
+
+define! {
+    sched_setscheduler = c"sched_setscheduler"(pid: c_int, policy: c_int, parameters: *const c_void)
+        when pid == 0, SCHEDULING;
+    sched_setparam = c"sched_setparam"(pid: c_int, parameters: *const c_void) when pid == 0, SCHEDULING;
+    sched_setaffinity = c"sched_setaffinity"(pid: c_int, size: usize, set: *const c_void)
+        when pid == 0, SCHEDULING;
+    setpriority = c"setpriority"(which: c_int, who: u32, value: c_int)
+        when which == libc::PRIO_PROCESS as c_int && who == 0, SCHEDULING;
+    nice = c"nice"(by: c_int) when true, SCHEDULING;
+    pthread_setcancelstate = c"pthread_setcancelstate"(state: c_int, before: *mut c_int)
+        when true, CANCELLATION;
+    pthread_setcanceltype = c"pthread_setcanceltype"(kind: c_int, before: *mut c_int)
+        when true, CANCELLATION;
+}
