@@ -11,8 +11,9 @@
 //! 1. It sets a flag. Every call into gort checks the flag and lets other goroutines run. So does
 //!    [`checkpoint`](crate::checkpoint), which costs a few nanoseconds.
 //! 2. If the goroutine still runs when the runtime looks again, the runtime sends a signal (`SIGURG`)
-//!    to its thread. The signal handler gives the P to another thread. It then **waits right
-//!    there, inside the handler**, until its goroutine gets a P again.
+//!    to its thread. The signal handler copies the goroutine's registers to the goroutine's own stack and
+//!    lets the thread run another goroutine. The interrupted one waits in a queue, without a thread, and
+//!    goes on later on whichever thread is free. You can have ten thousand endless loops.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -37,18 +38,25 @@
 //!
 //! # Why a goroutine can safely be interrupted anywhere
 //!
-//! An interrupted goroutine stays on its thread with everything it holds, just as when the kernel
-//! preempts a thread. It may be in the middle of `malloc`, a `Drop`, C code or a critical section of
-//! your own. Other code can see nothing half-done that it could not also see with threads.
+//! To the code inside it a goroutine is a thread, and an interrupted goroutine is a thread that the kernel
+//! preempted. It may be in the middle of a `Drop`, of C code or of a critical section of your own. Other
+//! code can see nothing half-done that it could not also see with threads. What belongs to a thread, and
+//! would be wrong on another one, belongs to the goroutine: thread-locals, and its id in locks.
 //!
-//! The price is one sleeping thread for each goroutine that was stopped this way. The limit is 256 of
-//! them, unless you change it with [`Config::max_preempted`](crate::runtime::Config::max_preempted).
-//! While that many are stopped, the runtime no longer interrupts hogs.
+//! In a few places the goroutine keeps its thread, which then waits with it: inside the C library (above
+//! all `malloc`, whose cache is the thread's), in a signal handler or on a stack of another library, and
+//! while it is bound to its thread.
 //!
 //! # What you may notice
 //!
 //! - The runtime signals only threads that are computing, never one that sleeps in the kernel, and
-//!   interrupted calls are restarted. Your code therefore does not see `EINTR` because of preemption.
+//!   interrupted calls are restarted. Your code therefore does not see `EINTR` because of preemption. (Only
+//!   a system call that is made by `syscall(2)` or by hand-written assembly, at the very moment when it
+//!   begins to wait, may.)
+//! - A goroutine cannot block `SIGURG`. If it changes the signal mask, the scheduling policy, the niceness
+//!   or the CPU affinity of its thread, it stays on that thread, as by
+//!   [`lock_os_thread`](crate::runtime::lock_os_thread), and other goroutines do not see the change: until
+//!   the mask is as before, and for the others until the goroutine ends.
 //! - If your program has its own handler for `SIGURG`, gort calls it for signals that gort did not
 //!   send. Most other signals are blocked while your handler runs.
 //! - A goroutine may be stopped while it holds a *spin* lock. Goroutines that want the lock then spin
