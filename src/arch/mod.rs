@@ -13,6 +13,7 @@
 //! | [`unwind_from`] | walking the stack of another goroutine (`diag/dump/unwind.rs`) |
 //! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder/mark.rs`) |
 //! | [`syscall6`] | system calls without libc (`sys/syscall.rs`) |
+//! | [`runs_on_valgrind`] | what an emulator cannot do (`sched/monitor/signal_handler.rs`) |
 //! | [`prefetch`] | fetching memory into the cache (`base/prefetch.rs`) |
 //! | [`RED_ZONE`] | bytes below the stack pointer that a function may use |
 

@@ -39,7 +39,7 @@ pub(crate) fn init() {
         start.store(segment.start, Ordering::Relaxed);
         end.store(segment.end, Ordering::Relaxed);
     }
-    // Release pairs with the acquire in `may_contain`.
+    // Release pairs with the acquire in `is_known`.
     KNOWN.store(true, Ordering::Release);
 }
 
@@ -64,12 +64,18 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, data: *mut c
     0
 }
 
+/// Whether [`init`] has found the code.
+pub(crate) fn is_known() -> bool {
+    // Acquire pairs with the release in `init`.
+    KNOWN.load(Ordering::Acquire)
+}
+
 /// Whether the instruction at `pc` may belong to the C library. Safe in a signal handler.
 pub(crate) fn may_contain(pc: usize) -> bool {
     let inside = |(start, end): &(AtomicUsize, AtomicUsize)| {
         (start.load(Ordering::Relaxed)..end.load(Ordering::Relaxed)).contains(&pc)
     };
-    !KNOWN.load(Ordering::Acquire) || SEGMENTS.iter().any(inside)
+    !is_known() || SEGMENTS.iter().any(inside)
 }
 
 #[cfg(test)]
@@ -79,7 +85,7 @@ mod tests {
     #[test]
     fn the_code_of_libc_and_of_the_loader_is_found_and_the_programs_is_not_among_it() {
         init();
-        assert!(KNOWN.load(Ordering::Acquire));
+        assert!(is_known());
         for name in [c"malloc", c"memcpy", c"poll", c"__tls_get_addr", c"dlopen"] {
             assert!(may_contain(process::definition(name)), "{name:?}");
         }

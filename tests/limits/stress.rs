@@ -3,13 +3,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::mem::zeroed;
 use std::panic::{panic_any, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use common::{Procs, amount, until};
+use common::{Procs, amount, full, until};
 
 const PROCS: [usize; 5] = [1, 2, 3, 8, 64];
 
@@ -71,9 +72,68 @@ fn trees_of_goroutines_add_up() {
     }
 }
 
+/// Holds a mutex of C that knows its owner, twice, while it waits.
+fn c_lock_across_a_wait() {
+    struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
+    // SAFETY: only libc uses what is inside, and it synchronises.
+    unsafe impl Sync for Mutex {}
+    static LOCK: Mutex = Mutex(UnsafeCell::new(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP));
+    static INSIDE: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: an initialised mutex.
+    unsafe {
+        assert_eq!(libc::pthread_mutex_lock(LOCK.0.get()), 0);
+        assert_eq!(libc::pthread_mutex_lock(LOCK.0.get()), 0);
+        assert_eq!(INSIDE.fetch_add(1, Ordering::Relaxed), 0, "two goroutines hold the mutex");
+        gort::yield_now();
+        INSIDE.fetch_sub(1, Ordering::Relaxed);
+        assert_eq!(libc::pthread_mutex_unlock(LOCK.0.get()), 0);
+        assert_eq!(libc::pthread_mutex_unlock(LOCK.0.get()), 0);
+    }
+}
+
+/// Needs some 700 kB of stack, more than a packed one has.
+fn deeper(depth: u64) -> u64 {
+    let frame = std::hint::black_box([depth; 128]);
+    if depth == 0 { 0 } else { deeper(depth - 1) + frame[127] - depth + 1 }
+}
+
+/// Blocks a signal while it waits. The mask must be its own.
+fn mask_across_a_wait() {
+    // SAFETY: all sets are valid.
+    unsafe {
+        let (mut set, mut before, mut now) = (zeroed(), zeroed(), zeroed());
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGUSR2);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, &raw mut before);
+        assert_eq!(libc::sigismember(&before, libc::SIGUSR2), 0, "the mask of another goroutine");
+        gort::yield_now();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, &raw mut now);
+        assert_eq!(libc::sigismember(&now, libc::SIGUSR2), 1, "the mask is gone");
+    }
+}
+
+/// Computes for longer than a slice lasts while others wait, without a call.
+fn compute(n: u64) {
+    let sum = |n: u64| (0..2_000_000u64).fold(n, |sum, i| (sum ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    assert_eq!(sum(std::hint::black_box(n)), sum(std::hint::black_box(n)));
+}
+
+fn load_and_call_a_library() {
+    // SAFETY: libm has this function.
+    unsafe {
+        let library = libc::dlopen(c"libm.so.6".as_ptr(), libc::RTLD_NOW);
+        assert!(!library.is_null());
+        let cube_root = libc::dlsym(library, c"cbrt".as_ptr());
+        let cube_root = std::mem::transmute::<*mut libc::c_void, extern "C" fn(f64) -> f64>(cube_root);
+        gort::yield_now();
+        assert_eq!(cube_root(std::hint::black_box(27.0)), 3.0);
+        assert_eq!(libc::dlclose(library), 0);
+    }
+}
+
 /// One of the kinds of work in the mixed load. Returns what it adds to the checksum.
 fn something(what: u64, n: u64) -> u64 {
-    match what % 10 {
+    match what % 15 {
         0 => gort::yield_now(),
         1 => return gort::spawn(move || n).join().unwrap(),
         2 => {
@@ -119,6 +179,11 @@ fn something(what: u64, n: u64) -> u64 {
             gort::yield_now();
             assert_eq!(text.len() as u64, n % 50);
         }
+        9 => c_lock_across_a_wait(),
+        10 => assert_eq!(deeper(700), 700),
+        11 => mask_across_a_wait(),
+        12 => compute(n),
+        13 => load_and_call_a_library(),
         _ => {
             // A detached goroutine has to add its result itself.
             let sum = Arc::new(AtomicU64::new(0));
@@ -135,7 +200,9 @@ fn something(what: u64, n: u64) -> u64 {
 fn a_mixed_load_adds_up() {
     let goroutines = amount(60, 300) as u64;
     let rounds = amount(100, 300);
-    for procs in PROCS {
+    // A full run goes on for half an hour.
+    let end = Instant::now() + if full() { Duration::from_secs(1800) } else { Duration::ZERO };
+    for procs in PROCS.into_iter().cycle() {
         let _procs = Procs::set(procs);
         let total = Arc::new(AtomicU64::new(0));
         let handles: Vec<_> = (1..=goroutines)
@@ -162,6 +229,9 @@ fn a_mixed_load_adds_up() {
             .flat_map(|id| (0..rounds).map(move |round| after(id, round + 1) % 1_000_000))
             .sum();
         assert_eq!(total.load(Ordering::Relaxed), expected, "with {procs} Ps");
+        if Some(&procs) == PROCS.last() && Instant::now() >= end {
+            break;
+        }
     }
 }
 

@@ -129,7 +129,8 @@ fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: 
 /// Whether the goroutine can go on with another thread: K2 to K4.
 fn may_move(m: &'static M, g: &'static G, frame: SignalFrame) -> bool {
     let seen = ThreadSignals { stack: frame.signal_stack(), blocked: frame.blocked_signals() };
-    g.tp.get() != 0
+    libc_code::is_known()
+        && g.tp.get() != 0
         && g.locked_m.get().is_none()
         && !g.blocking.get()
         && m.signals.get() == Some(seen)

@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use super::preempt;
+use crate::arch;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
 use crate::sys::{libc_code, restart, thread};
@@ -20,7 +21,9 @@ const OURS: usize = 0x676f_7274;
 pub(crate) fn init(enabled: bool) {
     SCHED.platform.preempt.enabled.store(enabled, Ordering::Relaxed);
     if enabled {
-        libc_code::init();
+        if !arch::runs_on_valgrind() {
+            libc_code::init(); // without it, no goroutine is moved
+        }
         install();
         restart::learn(|tid| _ = send_installed(tid));
     }
