@@ -20,6 +20,7 @@ pub(crate) mod inspect;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod process;
+pub(crate) mod sanitizer;
 pub(crate) mod signal;
 pub(crate) mod stderr;
 pub(crate) mod syscall;

@@ -11,14 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded;
 use crate::arch;
+use crate::sys::sanitizer::{self, Fiber};
 use crate::sys::thread;
 
 /// What gort must know to make a block. Offsets are relative to the thread pointer; negative ones lie in
 /// static TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Bytes of `struct pthread`, at and above the thread pointer.
+    /// Bytes of `struct pthread`, at and above the thread pointer, and of the [`Fiber`] behind it, if there is
+    /// one.
     pub(crate) above: usize,
+    /// What the sanitizers know about the goroutine, if one is in this program.
+    pub(super) fiber: Option<usize>,
     /// Bytes of static TLS, below the thread pointer: those of the modules loaded at start-up, and the spare
     /// room.
     pub(crate) below: usize,
@@ -78,6 +82,8 @@ pub(super) struct KeyData {
     /// A key's count of creations and deletions. A value with an older count belongs to a deleted key.
     pub(super) key_sequence: usize,
     pub(super) key_destructor: usize,
+    /// A key whose value is the OS thread's and not the goroutine's (`sys/sanitizer.rs`).
+    pub(super) of_thread: Option<usize>,
 }
 
 /// Functions of the loader and libc, found by name at run time because they are not part of the link-time
@@ -109,6 +115,7 @@ impl Layout {
 /// Finds the whole layout. The error says what is missing.
 pub(super) fn find() -> Result<Layout, String> {
     arch::thread_pointer_init();
+    sanitizer::init();
     loaded::init();
     let functions = Functions {
         // SAFETY: this is the type of the function with this name in glibc.
@@ -135,7 +142,11 @@ pub(super) fn find() -> Result<Layout, String> {
     let size_of_pthread = debugger_size(c"_thread_db_sizeof_pthread")?;
     let align = static_align.max(64);
     let above = rseq.map_or(0, |(offset, size)| offset + size as isize).max(size_of_pthread as isize);
-    let above = (above as usize).next_multiple_of(align);
+    let mut above = (above as usize).next_multiple_of(align);
+    let fiber = sanitizer::is_active().then_some(above);
+    if fiber.is_some() {
+        above = (above + size_of::<Fiber>()).next_multiple_of(align);
+    }
     let tid = debugger_offset(c"_thread_db_pthread_tid")?;
     let list = debugger_offset(c"_thread_db_pthread_list")?;
     let mut key_data = find_key_data()?;
@@ -144,6 +155,10 @@ pub(super) fn find() -> Result<Layout, String> {
     let probed = probe(size_of_pthread, tid, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
     key_data.first_block = probed.first_key_block;
+    key_data.of_thread = probed.key_of_thread;
+    if !probed.words_of_thread.iter().all(|&offset| arch::carry_with_thread_pointer(offset)) {
+        return Err("the sanitizer keeps more words in each thread than expected".into());
+    }
     let (modules, all_static) = modules(static_size, probed.errno)?;
     // SAFETY: the TCB holds the thread vector, whose first word is the generation.
     let generation = unsafe { **((arch::thread_pointer() + super::block::tcb::DTV) as *const *const usize) };
@@ -152,6 +167,7 @@ pub(super) fn find() -> Result<Layout, String> {
     let below = (used + loaded::SPARE).next_multiple_of(align);
     Ok(Layout {
         above,
+        fiber,
         below,
         used,
         align,
@@ -233,6 +249,7 @@ fn find_key_data() -> Result<KeyData, String> {
         key_size: debugger_size(c"_thread_db_sizeof_pthread_key_struct")?,
         key_sequence: debugger_offset(c"_thread_db_pthread_key_struct_seq")?,
         key_destructor: debugger_offset(c"_thread_db_pthread_key_struct_destr")?,
+        of_thread: None,
     };
     if data.blocks == 0 || data.keys_per_block == 0 || data.entry_size != 16 || data.key_size != 16 {
         return Err(format!("implausible pthread key tables: {data:?}"));
@@ -313,6 +330,8 @@ struct Probed {
     h_errno: isize,
     first_key_block: usize,
     keys_used: Option<usize>,
+    words_of_thread: Vec<isize>,
+    key_of_thread: Option<usize>,
 }
 
 struct ProbeInput {
@@ -421,7 +440,14 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         return Err("the values of pthread keys are not in the thread descriptor".into());
     }
     let after_key_blocks = keys.specific + keys.blocks * 8;
+    let entries = (0..keys.keys_per_block).map(|key| {
+        let entry = tp + first_key_block + key * keys.entry_size;
+        [entry + keys.entry_sequence, entry + keys.entry_value]
+    });
+    let (words_of_thread, key_of_thread) = sanitizer::words_of_thread(tp, entries);
     Ok(Probed {
+        words_of_thread,
+        key_of_thread,
         stack_address: stack_word * 8,
         stack_size: stack_word * 8 + 8,
         robust_head: head - tp,

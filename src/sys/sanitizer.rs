@@ -1,0 +1,265 @@
+//! AddressSanitizer, LeakSanitizer and ThreadSanitizer: tells them which stack a thread runs on.
+//!
+//! Their runtimes are linked into a program that was built with `-Zsanitizer`. gort refers to their functions
+//! by weak symbols, which are null in any other program. [`init`] looks once, at start-up. Without a
+//! sanitizer, all that is left is one branch in each switch ([`is_active`]).
+//!
+//! - Z1. A sanitizer's idea of the *thread* follows the OS thread. It lives in thread-local storage, so
+//!   [`CARRIED`](crate::arch::carry_with_thread_pointer) words of it move along whenever the thread pointer
+//!   changes: ASan's `AsanThread` is the value of a pthread key, TSan's `ThreadState` is a word of static TLS
+//!   ([`words_of_thread`]).
+//! - Z2. Its idea of the *stack* follows the goroutine. Each goroutine and each g0 has a [`Fiber`], and
+//!   [`switch`] is called for each change of stacks, on the M that changes, after the thread pointer has
+//!   moved and while no other thread can resume either side.
+//! - Z3. A goroutine that ends leaves frames that never return. `switch` clears their shadow, so that the next
+//!   goroutine on the stack finds it as new.
+//! - Z4. ASan keeps the locals of instrumented functions in a *fake stack*, in order to find uses after return.
+//!   That of an ended goroutine holds the very frames that are switching away. So it is destroyed by the next
+//!   switch on the same thread.
+
+use std::arch::global_asm;
+use std::cell::Cell;
+use std::ffi::{c_uint, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The functions of the sanitizers' interfaces that gort needs; `None` without that sanitizer.
+#[repr(C)]
+struct Functions {
+    start_switch: Option<unsafe extern "C" fn(*mut *mut c_void, *const c_void, usize)>,
+    finish_switch: Option<unsafe extern "C" fn(*mut c_void, *mut *const c_void, *mut usize)>,
+    unpoison: Option<unsafe extern "C" fn(*const c_void, usize)>,
+    current_fiber: Option<unsafe extern "C" fn() -> *mut c_void>,
+    create_fiber: Option<unsafe extern "C" fn(c_uint) -> *mut c_void>,
+    switch_to_fiber: Option<unsafe extern "C" fn(*mut c_void, c_uint)>,
+    destroy_fiber: Option<unsafe extern "C" fn(*mut c_void)>,
+    register_root: Option<unsafe extern "C" fn(*const c_void, usize)>,
+}
+
+// Weak symbols: stable Rust has no other way to refer to a function that may be missing at link time. The
+// runtimes are linked statically and not exported, so dlsym does not find them.
+global_asm!(
+    ".pushsection .data.rel.ro.gort_sanitizers,\"aw\",@progbits",
+    ".balign 8",
+    ".globl gort_sanitizers",
+    ".hidden gort_sanitizers",
+    ".type gort_sanitizers,@object",
+    "gort_sanitizers:",
+    ".irp name, __sanitizer_start_switch_fiber, __sanitizer_finish_switch_fiber, \
+     __asan_unpoison_memory_region, __tsan_get_current_fiber, __tsan_create_fiber, __tsan_switch_to_fiber, \
+     __tsan_destroy_fiber, __lsan_register_root_region",
+    ".weak \\name",
+    ".quad \\name",
+    ".endr",
+    ".size gort_sanitizers, . - gort_sanitizers",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    static gort_sanitizers: Functions;
+}
+
+fn functions() -> &'static Functions {
+    // SAFETY: the table above, which the loader has filled in.
+    unsafe { &gort_sanitizers }
+}
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// Called once, before the first thread-local block is laid out.
+pub(crate) fn init() {
+    ACTIVE.store(has_asan() || has_tsan(), Ordering::Relaxed);
+}
+
+/// Whether a sanitizer has to be told about switches.
+#[inline(always)]
+pub(crate) fn is_active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+/// Whether AddressSanitizer is in this program.
+pub(crate) fn has_asan() -> bool {
+    let all = functions();
+    all.start_switch.is_some() && all.finish_switch.is_some() && all.unpoison.is_some()
+}
+
+/// Whether ThreadSanitizer is in this program.
+pub(crate) fn has_tsan() -> bool {
+    let all = functions();
+    all.current_fiber.is_some() && all.create_fiber.is_some() && all.switch_to_fiber.is_some()
+}
+
+/// What the sanitizers know about one stack. All zeroes is that of a goroutine that has not run yet.
+#[repr(C)]
+pub(crate) struct Fiber {
+    /// The addresses of the stack.
+    bottom: Cell<*const c_void>,
+    size: Cell<usize>,
+    /// ASan's fake stack while another stack runs. For g0, see `ended`.
+    fake_stack: Cell<*mut c_void>,
+    /// TSan's fiber.
+    tsan: Cell<*mut c_void>,
+    /// On g0: the fake stack of a goroutine that ended on this thread (Z4).
+    ended: Cell<*mut c_void>,
+}
+
+impl Fiber {
+    pub(crate) const fn new() -> Fiber {
+        Fiber {
+            bottom: Cell::new(ptr::null()),
+            size: Cell::new(0),
+            fake_stack: Cell::new(ptr::null_mut()),
+            tsan: Cell::new(ptr::null_mut()),
+            ended: Cell::new(ptr::null_mut()),
+        }
+    }
+
+    /// Called by a thread whose own stack this is to describe. ASan names its addresses at the first switch.
+    pub(crate) fn adopt_thread(&self) {
+        if has_tsan()
+            && let Some(current) = functions().current_fiber
+        {
+            // SAFETY: no preconditions.
+            self.tsan.set(unsafe { current() });
+        }
+    }
+
+    /// Sets the addresses of the stack.
+    pub(crate) fn set_stack(&self, stack: Range<usize>) {
+        self.bottom.set(stack.start as *const c_void);
+        self.size.set(stack.len());
+    }
+
+    fn top(&self) -> usize {
+        self.bottom.get() as usize + self.size.get()
+    }
+}
+
+/// How a stack is left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// The code on it goes on later.
+    Suspended,
+    /// It has ended; its frames lie above this stack pointer.
+    Ended(usize),
+}
+
+/// Tells the sanitizers that the thread with the own stack `g0` leaves `from` and goes on with `to`.
+///
+/// # Safety
+/// See Z2. If `from` has ended, nothing on it is used after the switch.
+pub(crate) unsafe fn switch(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if has_asan() {
+            asan_switch(g0, from, to, leaves);
+        }
+        if has_tsan() {
+            tsan_switch(from, to, leaves);
+        }
+    }
+}
+
+unsafe fn asan_switch(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) {
+    let all = functions();
+    let (Some(start), Some(finish), Some(unpoison)) = (all.start_switch, all.finish_switch, all.unpoison)
+    else {
+        return;
+    };
+    let no_stack = ptr::null::<c_void>();
+    // SAFETY: each start has its finish, on one thread (Z1); what is saved is what an earlier start stored.
+    unsafe {
+        let dead = g0.ended.replace(ptr::null_mut());
+        start(from.fake_stack.as_ptr(), no_stack, 0);
+        finish(dead, from.bottom.as_ptr(), from.size.as_ptr());
+        // Without a place to save it, the fake stack is destroyed.
+        start(ptr::null_mut(), to.bottom.get(), to.size.get());
+        finish(to.fake_stack.get(), ptr::null_mut(), ptr::null_mut());
+        if let Leaves::Ended(sp) = leaves {
+            g0.ended.set(from.fake_stack.replace(ptr::null_mut()));
+            unpoison(sp as *const c_void, from.top() - sp);
+        }
+    }
+}
+
+unsafe fn tsan_switch(from: &Fiber, to: &Fiber, leaves: Leaves) {
+    let all = functions();
+    let (Some(create), Some(switch), Some(destroy)) =
+        (all.create_fiber, all.switch_to_fiber, all.destroy_fiber)
+    else {
+        return;
+    };
+    // The default: what the thread did before happens before what it does on the next stack. The cells of an M
+    // and of a P pass from goroutine to goroutine in this way.
+    const IN_ORDER: c_uint = 0;
+    // SAFETY: the fiber of a stack that does not run; a destroyed one is never named again.
+    unsafe {
+        if to.tsan.get().is_null() {
+            to.tsan.set(create(IN_ORDER));
+        }
+        switch(to.tsan.get(), IN_ORDER);
+        if let Leaves::Ended(_) = leaves {
+            destroy(from.tsan.replace(ptr::null_mut()));
+        }
+    }
+}
+
+/// Tells LeakSanitizer that this memory may hold the only pointer to an allocation.
+///
+/// # Safety
+/// The memory is readable, and stays so.
+pub(crate) unsafe fn is_root(start: usize, size: usize) {
+    if let Some(register) = functions().register_root {
+        // SAFETY: the caller's promise.
+        unsafe { register(start as *const c_void, size) };
+    }
+}
+
+/// The words of TLS that must follow the OS thread (Z1), as offsets from the thread pointer `tp` of the
+/// calling thread. It must be a new one, which has run nothing else: `keys` are the addresses of its pthread
+/// keys' sequence numbers and values. Also returns the number of the key that is ASan's.
+pub(crate) fn words_of_thread(
+    tp: usize,
+    keys: impl Iterator<Item = [usize; 2]>,
+) -> (Vec<isize>, Option<usize>) {
+    let offset = |address: usize| address.wrapping_sub(tp) as isize;
+    if has_asan() {
+        // ASan sets its key before the thread's first function runs.
+        // SAFETY: the caller's addresses.
+        let set = keys.enumerate().find(|&(_, [_, value])| unsafe { *(value as *const usize) } != 0);
+        return match set {
+            Some((key, words)) => (words.map(offset).to_vec(), Some(key)),
+            None => (Vec::new(), None),
+        };
+    }
+    if has_tsan()
+        && let Some(word) = tsan_word(tp)
+    {
+        return (vec![offset(word)], None);
+    }
+    (Vec::new(), None)
+}
+
+/// The address of the word of static TLS that says which fiber the calling thread runs.
+fn tsan_word(tp: usize) -> Option<usize> {
+    let all = functions();
+    let (current, create, switch) = (all.current_fiber?, all.create_fiber?, all.switch_to_fiber?);
+    // SAFETY: the thread runs its own fiber, which lies in its static TLS and contains the word. The other
+    // fiber exists for these few lines.
+    unsafe {
+        let own = current();
+        let words = (own as usize..tp).step_by(8);
+        let other = create(0);
+        let is = |word: &usize, fiber: *mut c_void| (*word as *const *mut c_void).read_volatile() == fiber;
+        let mut candidates: Vec<usize> = words.filter(|word| is(word, own)).collect();
+        switch(other, 0);
+        candidates.retain(|word| is(word, other));
+        switch(own, 0);
+        all.destroy_fiber?(other);
+        match candidates[..] {
+            [word] => Some(word),
+            _ => None,
+        }
+    }
+}
