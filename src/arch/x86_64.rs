@@ -244,7 +244,7 @@ static HAVE_WRFSBASE: AtomicBool = AtomicBool::new(false);
 static JUST_WRFSBASE: AtomicBool = AtomicBool::new(false);
 
 /// The words that [`carry_with_thread_pointer`] named; 0 is none.
-static CARRIED: [AtomicIsize; 2] = [const { AtomicIsize::new(0) }; 2];
+static CARRIED: [AtomicIsize; 3] = [const { AtomicIsize::new(0) }; 3];
 
 /// Makes the word at `offset` from the thread pointer one of the OS thread and not of the block: each change of
 /// the thread pointer copies it. False: there are too many such words.

@@ -4,10 +4,10 @@
 //! by weak symbols, which are null in any other program. [`init`] looks once, at start-up. Without a
 //! sanitizer, all that is left is one branch in each switch ([`is_active`]).
 //!
-//! - Z1. A sanitizer's idea of the *thread* follows the OS thread. It lives in thread-local storage, so
-//!   [`CARRIED`](crate::arch::carry_with_thread_pointer) words of it move along whenever the thread pointer
-//!   changes: ASan's `AsanThread` is the value of a pthread key, TSan's `ThreadState` is a word of static TLS
-//!   ([`words_of_thread`]).
+//! - Z1. What a sanitizer knows about the running thread follows the OS thread. It is reached through words of
+//!   thread-local storage, and each change of the thread pointer copies them
+//!   (`arch::carry_with_thread_pointer`). They are the value of ASan's pthread key (its `AsanThread`), its
+//!   pointer to the fake stack, and TSan's pointer to the running fiber ([`words_of_thread`] finds them).
 //! - Z2. Its idea of the *stack* follows the goroutine. Each goroutine and each g0 has a [`Fiber`], and
 //!   [`switch`] is called for each change of stacks, on the M that changes, after the thread pointer has
 //!   moved and while no other thread can resume either side.
@@ -30,6 +30,7 @@ struct Functions {
     start_switch: Option<unsafe extern "C" fn(*mut *mut c_void, *const c_void, usize)>,
     finish_switch: Option<unsafe extern "C" fn(*mut c_void, *mut *const c_void, *mut usize)>,
     unpoison: Option<unsafe extern "C" fn(*const c_void, usize)>,
+    fake_stack: Option<unsafe extern "C" fn() -> *mut c_void>,
     current_fiber: Option<unsafe extern "C" fn() -> *mut c_void>,
     create_fiber: Option<unsafe extern "C" fn(c_uint) -> *mut c_void>,
     switch_to_fiber: Option<unsafe extern "C" fn(*mut c_void, c_uint)>,
@@ -47,8 +48,8 @@ global_asm!(
     ".type gort_sanitizers,@object",
     "gort_sanitizers:",
     ".irp name, __sanitizer_start_switch_fiber, __sanitizer_finish_switch_fiber, \
-     __asan_unpoison_memory_region, __tsan_get_current_fiber, __tsan_create_fiber, __tsan_switch_to_fiber, \
-     __tsan_destroy_fiber, __lsan_register_root_region",
+     __asan_unpoison_memory_region, __asan_get_current_fake_stack, __tsan_get_current_fiber, \
+     __tsan_create_fiber, __tsan_switch_to_fiber, __tsan_destroy_fiber, __lsan_register_root_region",
     ".weak \\name",
     ".quad \\name",
     ".endr",
@@ -216,50 +217,98 @@ pub(crate) unsafe fn is_root(start: usize, size: usize) {
     }
 }
 
-/// The words of TLS that must follow the OS thread (Z1), as offsets from the thread pointer `tp` of the
-/// calling thread. It must be a new one, which has run nothing else: `keys` are the addresses of its pthread
-/// keys' sequence numbers and values. Also returns the number of the key that is ASan's.
+/// The words of TLS that must follow the OS thread (Z1).
+#[derive(Clone, Default)]
+pub(crate) struct WordsOfThread {
+    /// Their offsets from the thread pointer.
+    pub(crate) offsets: Vec<isize>,
+    /// The pthread key that some of them belong to.
+    pub(crate) key: Option<usize>,
+}
+
+/// Finds these words. The calling thread must be a new one, which has run nothing else. `tp` is its thread
+/// pointer, and its static TLS has at most `below` bytes. `keys` are the addresses of the sequence number and
+/// the value of each of its pthread keys.
 pub(crate) fn words_of_thread(
     tp: usize,
+    below: usize,
     keys: impl Iterator<Item = [usize; 2]>,
-) -> (Vec<isize>, Option<usize>) {
-    let offset = |address: usize| address.wrapping_sub(tp) as isize;
+) -> WordsOfThread {
+    let (mut addresses, mut key) = (Vec::new(), None);
     if has_asan() {
         // ASan sets its key before the thread's first function runs.
         // SAFETY: the caller's addresses.
-        let set = keys.enumerate().find(|&(_, [_, value])| unsafe { *(value as *const usize) } != 0);
-        return match set {
-            Some((key, words)) => (words.map(offset).to_vec(), Some(key)),
-            None => (Vec::new(), None),
-        };
+        let is_set = |&(_, [_, value]): &(_, [usize; 2])| unsafe { *(value as *const usize) } != 0;
+        if let Some((number, words)) = keys.enumerate().find(is_set) {
+            key = Some(number);
+            addresses.extend(words);
+        }
+        addresses.extend(fake_stack_word(tp, below));
     }
-    if has_tsan()
-        && let Some(word) = tsan_word(tp)
-    {
-        return (vec![offset(word)], None);
+    if has_tsan() {
+        addresses.extend(tsan_word(tp));
     }
-    (Vec::new(), None)
+    let offsets = addresses.into_iter().map(|address: usize| address.wrapping_sub(tp) as isize).collect();
+    WordsOfThread { offsets, key }
 }
 
-/// The address of the word of static TLS that says which fiber the calling thread runs.
+/// The address of the one word in `range` that holds `before`, and holds `after` between the two changes.
+///
+/// # Safety
+/// The memory is readable.
+unsafe fn word_that_changes(
+    range: Range<usize>,
+    before: *mut c_void,
+    after: *mut c_void,
+    change: impl FnOnce(),
+    change_back: impl FnOnce(),
+) -> Option<usize> {
+    // SAFETY: the caller's promise.
+    let holds = |word: usize, value| unsafe { (word as *const *mut c_void).read_volatile() } == value;
+    let mut words: Vec<usize> = range.step_by(8).filter(|&word| holds(word, before)).collect();
+    change();
+    words.retain(|&word| holds(word, after));
+    change_back();
+    if let [word] = words[..] { Some(word) } else { None }
+}
+
+/// The address of the word of static TLS with ASan's fake stack; `None` if ASan uses none.
+fn fake_stack_word(tp: usize, below: usize) -> Option<usize> {
+    let all = functions();
+    let (start, finish) = (all.start_switch?, all.finish_switch?);
+    // SAFETY: no preconditions.
+    let own = unsafe { all.fake_stack?() };
+    if own.is_null() {
+        return None;
+    }
+    let saved = Cell::new(ptr::null_mut());
+    let stack = (Cell::new(ptr::null()), Cell::new(0));
+    // SAFETY: the memory below the thread pointer is static TLS, and then the thread's stack. The first pair
+    // of calls leaves the fake stack, and learns the stack's addresses. The second one goes back.
+    unsafe {
+        let leave = || {
+            start(saved.as_ptr(), ptr::null(), 0);
+            finish(ptr::null_mut(), stack.0.as_ptr(), stack.1.as_ptr());
+        };
+        let go_back = || {
+            start(ptr::null_mut(), stack.0.get(), stack.1.get());
+            finish(saved.get(), ptr::null_mut(), ptr::null_mut());
+        };
+        word_that_changes(tp - below..tp, own, ptr::null_mut(), leave, go_back)
+    }
+}
+
+/// The address of the word of static TLS that says which of TSan's fibers the calling thread runs.
 fn tsan_word(tp: usize) -> Option<usize> {
     let all = functions();
-    let (current, create, switch) = (all.current_fiber?, all.create_fiber?, all.switch_to_fiber?);
-    // SAFETY: the thread runs its own fiber, which lies in its static TLS and contains the word. The other
-    // fiber exists for these few lines.
+    let (current, create) = (all.current_fiber?, all.create_fiber?);
+    let (switch, destroy) = (all.switch_to_fiber?, all.destroy_fiber?);
+    // SAFETY: the thread runs its own fiber, which lies in its static TLS and contains the word.
     unsafe {
         let own = current();
-        let words = (own as usize..tp).step_by(8);
         let other = create(0);
-        let is = |word: &usize, fiber: *mut c_void| (*word as *const *mut c_void).read_volatile() == fiber;
-        let mut candidates: Vec<usize> = words.filter(|word| is(word, own)).collect();
-        switch(other, 0);
-        candidates.retain(|word| is(word, other));
-        switch(own, 0);
-        all.destroy_fiber?(other);
-        match candidates[..] {
-            [word] => Some(word),
-            _ => None,
-        }
+        let found = word_that_changes(own as usize..tp, own, other, || switch(other, 0), || switch(own, 0));
+        destroy(other);
+        found
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded;
 use crate::arch;
-use crate::sys::sanitizer::{self, Fiber};
+use crate::sys::sanitizer::{self, Fiber, WordsOfThread};
 use crate::sys::thread;
 
 /// What gort must know to make a block. Offsets are relative to the thread pointer; negative ones lie in
@@ -155,8 +155,8 @@ pub(super) fn find() -> Result<Layout, String> {
     let probed = probe(size_of_pthread, tid, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
     key_data.first_block = probed.first_key_block;
-    key_data.of_thread = probed.key_of_thread;
-    if !probed.words_of_thread.iter().all(|&offset| arch::carry_with_thread_pointer(offset)) {
+    key_data.of_thread = probed.of_thread.key;
+    if !probed.of_thread.offsets.iter().all(|&offset| arch::carry_with_thread_pointer(offset)) {
         return Err("the sanitizer keeps more words in each thread than expected".into());
     }
     let (modules, all_static) = modules(static_size, probed.errno)?;
@@ -330,14 +330,14 @@ struct Probed {
     h_errno: isize,
     first_key_block: usize,
     keys_used: Option<usize>,
-    words_of_thread: Vec<isize>,
-    key_of_thread: Option<usize>,
+    of_thread: WordsOfThread,
 }
 
 struct ProbeInput {
     h_errno_location: unsafe extern "C" fn() -> *mut c_int,
     key_data: KeyData,
     size_of_pthread: usize,
+    static_size: usize,
     /// The offset at which glibc's debugger interface places the thread id.
     tid: usize,
     resolver_symbol: isize,
@@ -354,7 +354,8 @@ fn probe(
     resolver_symbol: isize,
     key_data: &KeyData,
 ) -> Result<Probed, String> {
-    let size = (256 << 10) + static_info()?.0.next_multiple_of(4096);
+    let (static_size, _) = static_info()?;
+    let size = (256 << 10) + static_size.next_multiple_of(4096);
     let mut stack = vec![0u8; size + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
     // SAFETY: the type of the function of that name in glibc.
@@ -365,6 +366,7 @@ fn probe(
         h_errno_location,
         key_data: *key_data,
         size_of_pthread,
+        static_size,
         tid,
         resolver_symbol,
         stack: base,
@@ -444,10 +446,8 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         let entry = tp + first_key_block + key * keys.entry_size;
         [entry + keys.entry_sequence, entry + keys.entry_value]
     });
-    let (words_of_thread, key_of_thread) = sanitizer::words_of_thread(tp, entries);
+    let of_thread = sanitizer::words_of_thread(tp, input.static_size, entries);
     Ok(Probed {
-        words_of_thread,
-        key_of_thread,
         stack_address: stack_word * 8,
         stack_size: stack_word * 8 + 8,
         robust_head: head - tp,
@@ -457,6 +457,7 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         h_errno,
         first_key_block,
         keys_used: becomes_true_when_a_key_is_set(tp + after_key_blocks).then_some(after_key_blocks),
+        of_thread,
     })
 }
 
