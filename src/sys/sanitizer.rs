@@ -1,4 +1,4 @@
-//! AddressSanitizer, LeakSanitizer and ThreadSanitizer: tells them which stack a thread runs on.
+//! AddressSanitizer and ThreadSanitizer: tells them which stack a thread runs on.
 //!
 //! Their runtimes are linked into a program that was built with `-Zsanitizer`. gort refers to their functions
 //! by weak symbols, which are null in any other program. [`init`] looks once, at start-up. Without a
@@ -35,7 +35,6 @@ struct Functions {
     create_fiber: Option<unsafe extern "C" fn(c_uint) -> *mut c_void>,
     switch_to_fiber: Option<unsafe extern "C" fn(*mut c_void, c_uint)>,
     destroy_fiber: Option<unsafe extern "C" fn(*mut c_void)>,
-    register_root: Option<unsafe extern "C" fn(*const c_void, usize)>,
 }
 
 // Weak symbols: stable Rust has no other way to refer to a function that may be missing at link time. The
@@ -49,7 +48,7 @@ global_asm!(
     "gort_sanitizers:",
     ".irp name, __sanitizer_start_switch_fiber, __sanitizer_finish_switch_fiber, \
      __asan_unpoison_memory_region, __asan_get_current_fake_stack, __tsan_get_current_fiber, \
-     __tsan_create_fiber, __tsan_switch_to_fiber, __tsan_destroy_fiber, __lsan_register_root_region",
+     __tsan_create_fiber, __tsan_switch_to_fiber, __tsan_destroy_fiber",
     ".weak \\name",
     ".quad \\name",
     ".endr",
@@ -148,16 +147,23 @@ pub(crate) enum Leaves {
 
 /// Tells the sanitizers that the thread with the own stack `g0` leaves `from` and goes on with `to`.
 ///
+/// It is inlined where the stacks are switched. TSan notes each function's entry and exit with the fiber that
+/// runs, so the function that enters the next fiber must be one that the current fiber will return from.
+///
 /// # Safety
 /// See Z2. If `from` has ended, nothing on it is used after the switch.
+#[inline(always)]
 pub(crate) unsafe fn switch(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) {
     // SAFETY: the caller's promise.
     unsafe {
         if has_asan() {
             asan_switch(g0, from, to, leaves);
         }
-        if has_tsan() {
-            tsan_switch(from, to, leaves);
+        if let Some(enter) = functions().switch_to_fiber {
+            enter(tsan_fiber(to), IN_ORDER);
+            if let Leaves::Ended(_) = leaves {
+                tsan_ended(from);
+            }
         }
     }
 }
@@ -184,36 +190,29 @@ unsafe fn asan_switch(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) {
     }
 }
 
-unsafe fn tsan_switch(from: &Fiber, to: &Fiber, leaves: Leaves) {
-    let all = functions();
-    let (Some(create), Some(switch), Some(destroy)) =
-        (all.create_fiber, all.switch_to_fiber, all.destroy_fiber)
-    else {
-        return;
-    };
-    // The default: what the thread did before happens before what it does on the next stack. The cells of an M
-    // and of a P pass from goroutine to goroutine in this way.
-    const IN_ORDER: c_uint = 0;
-    // SAFETY: the fiber of a stack that does not run; a destroyed one is never named again.
-    unsafe {
-        if to.tsan.get().is_null() {
-            to.tsan.set(create(IN_ORDER));
-        }
-        switch(to.tsan.get(), IN_ORDER);
-        if let Leaves::Ended(_) = leaves {
-            destroy(from.tsan.replace(ptr::null_mut()));
-        }
+/// A flag of TSan, the default: what the thread did before happens before what it does on the next stack. The
+/// cells of an M and of a P pass from goroutine to goroutine in this way.
+const IN_ORDER: c_uint = 0;
+
+/// TSan's fiber for that stack.
+fn tsan_fiber(stack: &Fiber) -> *mut c_void {
+    if stack.tsan.get().is_null()
+        && let Some(create) = functions().create_fiber
+    {
+        // SAFETY: no preconditions.
+        stack.tsan.set(unsafe { create(IN_ORDER) });
     }
+    stack.tsan.get()
 }
 
-/// Tells LeakSanitizer that this memory may hold the only pointer to an allocation.
+/// Frees TSan's fiber of a stack whose goroutine has ended.
 ///
 /// # Safety
-/// The memory is readable, and stays so.
-pub(crate) unsafe fn is_root(start: usize, size: usize) {
-    if let Some(register) = functions().register_root {
+/// The fiber does not run, and will not run again.
+unsafe fn tsan_ended(stack: &Fiber) {
+    if let Some(destroy) = functions().destroy_fiber {
         // SAFETY: the caller's promise.
-        unsafe { register(start as *const c_void, size) };
+        unsafe { destroy(stack.tsan.replace(ptr::null_mut())) };
     }
 }
 
@@ -252,24 +251,33 @@ pub(crate) fn words_of_thread(
     WordsOfThread { offsets, key }
 }
 
-/// The address of the one word in `range` that holds `before`, and holds `after` between the two changes.
+/// The addresses in `range` of words that hold `value`.
 ///
 /// # Safety
 /// The memory is readable.
-unsafe fn word_that_changes(
-    range: Range<usize>,
-    before: *mut c_void,
-    after: *mut c_void,
-    change: impl FnOnce(),
-    change_back: impl FnOnce(),
-) -> Option<usize> {
+unsafe fn words_with(range: Range<usize>, value: *mut c_void) -> Vec<usize> {
+    range
+        .step_by(size_of::<usize>())
+        .filter(|&word| {
+            // SAFETY: the caller's promise.
+            unsafe { holds(word, value) }
+        })
+        .collect()
+}
+
+/// The one of these words that holds `value` now.
+///
+/// # Safety
+/// The memory is readable.
+unsafe fn only_one_with(mut words: Vec<usize>, value: *mut c_void) -> Option<usize> {
     // SAFETY: the caller's promise.
-    let holds = |word: usize, value| unsafe { (word as *const *mut c_void).read_volatile() } == value;
-    let mut words: Vec<usize> = range.step_by(8).filter(|&word| holds(word, before)).collect();
-    change();
-    words.retain(|&word| holds(word, after));
-    change_back();
+    words.retain(|&word| unsafe { holds(word, value) });
     if let [word] = words[..] { Some(word) } else { None }
+}
+
+unsafe fn holds(word: usize, value: *mut c_void) -> bool {
+    // SAFETY: the caller's promise. Volatile, because the sanitizer changes the word behind our back.
+    unsafe { (word as *const *mut c_void).read_volatile() == value }
 }
 
 /// The address of the word of static TLS with ASan's fake stack; `None` if ASan uses none.
@@ -281,20 +289,17 @@ fn fake_stack_word(tp: usize, below: usize) -> Option<usize> {
     if own.is_null() {
         return None;
     }
-    let saved = Cell::new(ptr::null_mut());
-    let stack = (Cell::new(ptr::null()), Cell::new(0));
+    let (mut saved, mut bottom, mut size) = (ptr::null_mut(), ptr::null(), 0);
     // SAFETY: the memory below the thread pointer is static TLS, and then the thread's stack. The first pair
     // of calls leaves the fake stack, and learns the stack's addresses. The second one goes back.
     unsafe {
-        let leave = || {
-            start(saved.as_ptr(), ptr::null(), 0);
-            finish(ptr::null_mut(), stack.0.as_ptr(), stack.1.as_ptr());
-        };
-        let go_back = || {
-            start(ptr::null_mut(), stack.0.get(), stack.1.get());
-            finish(saved.get(), ptr::null_mut(), ptr::null_mut());
-        };
-        word_that_changes(tp - below..tp, own, ptr::null_mut(), leave, go_back)
+        let words = words_with(tp - below..tp, own);
+        start(&raw mut saved, ptr::null(), 0);
+        finish(ptr::null_mut(), &raw mut bottom, &raw mut size);
+        let found = only_one_with(words, ptr::null_mut());
+        start(ptr::null_mut(), bottom, size);
+        finish(saved, ptr::null_mut(), ptr::null_mut());
+        found
     }
 }
 
@@ -302,12 +307,16 @@ fn fake_stack_word(tp: usize, below: usize) -> Option<usize> {
 fn tsan_word(tp: usize) -> Option<usize> {
     let all = functions();
     let (current, create) = (all.current_fiber?, all.create_fiber?);
-    let (switch, destroy) = (all.switch_to_fiber?, all.destroy_fiber?);
-    // SAFETY: the thread runs its own fiber, which lies in its static TLS and contains the word.
+    let (enter, destroy) = (all.switch_to_fiber?, all.destroy_fiber?);
+    // SAFETY: the thread runs its own fiber, which lies in its static TLS and contains the word. It goes back
+    // to it before this function returns.
     unsafe {
         let own = current();
-        let other = create(0);
-        let found = word_that_changes(own as usize..tp, own, other, || switch(other, 0), || switch(own, 0));
+        let other = create(IN_ORDER);
+        let words = words_with(own as usize..tp, own);
+        enter(other, IN_ORDER);
+        let found = only_one_with(words, other);
+        enter(own, IN_ORDER);
         destroy(other);
         found
     }

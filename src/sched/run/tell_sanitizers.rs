@@ -40,8 +40,7 @@ fn leaves(why: Switch, sp: usize) -> Leaves {
     }
 }
 
-#[cold]
-#[inline(never)]
+#[inline(always)]
 fn tell(m: &'static M, from: &Fiber, to: &Fiber, leaves: Leaves) {
     // SAFETY: this M owns both stacks until it has switched (G2), and its thread pointer has moved.
     unsafe { sanitizer::switch(&m.fiber, from, to, leaves) };
