@@ -246,8 +246,8 @@ static JUST_WRFSBASE: AtomicBool = AtomicBool::new(false);
 /// The words that [`carry_with_thread_pointer`] named; 0 is none.
 static CARRIED: [AtomicIsize; 3] = [const { AtomicIsize::new(0) }; 3];
 
-/// Makes the word at `offset` from the thread pointer one of the OS thread and not of the block: each change of
-/// the thread pointer copies it. False: there are too many such words.
+/// Makes the word at `offset` from the thread pointer one of the OS thread and not of the block: each change
+/// of the thread pointer copies it. False: there are too many such words.
 pub(crate) fn carry_with_thread_pointer(offset: isize) -> bool {
     JUST_WRFSBASE.store(false, Ordering::Relaxed);
     let free = |word: &&AtomicIsize| word.load(Ordering::Relaxed) == 0;

@@ -4,18 +4,18 @@
 //! by weak symbols, which are null in any other program. [`init`] looks once, at start-up. Without a
 //! sanitizer, all that is left is one branch in each switch ([`is_active`]).
 //!
-//! - Z1. What a sanitizer knows about the running thread follows the OS thread. It is reached through words of
-//!   thread-local storage, and each change of the thread pointer copies them
+//! - Z1. What a sanitizer knows about the running thread follows the OS thread. It is reached through words
+//!   of thread-local storage, and each change of the thread pointer copies them
 //!   (`arch::carry_with_thread_pointer`). They are the value of ASan's pthread key (its `AsanThread`), its
 //!   pointer to the fake stack, and TSan's pointer to the running fiber ([`words_of_thread`] finds them).
-//! - Z2. Its idea of the *stack* follows the goroutine. Each goroutine and each g0 has a [`Fiber`], and
+//! - Z2. What it knows about a stack follows the goroutine. Each goroutine and each g0 has a [`Fiber`], and
 //!   [`switch`] is called for each change of stacks, on the M that changes, after the thread pointer has
 //!   moved and while no other thread can resume either side.
-//! - Z3. A goroutine that ends leaves frames that never return. `switch` clears their shadow, so that the next
-//!   goroutine on the stack finds it as new.
-//! - Z4. ASan keeps the locals of instrumented functions in a *fake stack*, in order to find uses after return.
-//!   That of an ended goroutine holds the very frames that are switching away. So it is destroyed by the next
-//!   switch on the same thread.
+//! - Z3. A goroutine that ends leaves frames that never return. `switch` clears their shadow, so that the
+//!   next goroutine on the stack finds it as new.
+//! - Z4. ASan keeps the locals of instrumented functions in a *fake stack*, in order to find uses after
+//!   return. That of an ended goroutine holds the very frames that are switching away. So it is destroyed by
+//!   the next switch on the same thread.
 
 use std::arch::global_asm;
 use std::cell::Cell;

@@ -18,8 +18,8 @@ use crate::sys::thread;
 /// static TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Bytes of `struct pthread`, at and above the thread pointer, and of the [`Fiber`] behind it, if there is
-    /// one.
+    /// Bytes of `struct pthread`, at and above the thread pointer, and of the [`Fiber`] behind it, if there
+    /// is one.
     pub(crate) above: usize,
     /// What the sanitizers know about the goroutine, if one is in this program.
     pub(super) fiber: Option<usize>,

@@ -1,5 +1,5 @@
-//! A sanitizer finds true errors in goroutines, also after their stacks were used before. These tests run where
-//! `tests/sanitizers/run` has built them with a sanitizer; elsewhere they do nothing.
+//! A sanitizer finds true errors in goroutines, also after their stacks were used before. These tests run
+//! where `tests/sanitizers/run` has built them with a sanitizer; elsewhere they do nothing.
 
 #[path = "../common/mod.rs"]
 mod common;
