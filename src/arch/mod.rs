@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`prepare`], [`switch`], [`Message`], [`Main`] | switching stacks (`sched/run/schedule.rs`) |
 //! | [`thread_pointer`], [`set_thread_pointer`], [`thread_pointer_init`] | private thread-locals (`tls/`) |
+//! | [`carry_with_thread_pointer`] | what follows the OS thread (`sys/sanitizer.rs`) |
 //! | [`load_at_thread_pointer`] | finding the current goroutine (`sched/types/current.rs`) |
 //! | [`SignalFrame`] | what a signal interrupted (`sys/signal.rs`, `diag/`, `sched/monitor/preempt.rs`) |
 //! | [`jump`] | stopping interrupted code (`sched/monitor/interrupted.rs`) |

@@ -142,3 +142,10 @@
 //!   test suites of crossbeam-channel and of std's sockets, unmodified, inside goroutines.
 //! - `loom/` contains models of the lock-free parts. They compile the very same source files.
 //! - valgrind works. `--max-stackframe=50000` helps it to tell a switch of stacks from a large frame.
+//! - AddressSanitizer and ThreadSanitizer work (`-Zsanitizer=address`, `-Zsanitizer=thread`): the runtime
+//!   finds them in the program and tells them about each switch. Under AddressSanitizer set
+//!   `ASAN_OPTIONS=detect_leaks=0`, because its search for leaks does not see the stacks of goroutines that
+//!   wait. ThreadSanitizer does not know how the scheduler's own code, and std if it is not built with
+//!   `-Zbuild-std`, order their steps: pass it the file of suppressions
+//!   `TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp`. It needs mappings for each goroutine, so some
+//!   30,000 at once are possible (`vm.max_map_count`).

@@ -22,6 +22,7 @@ pub(crate) mod mem;
 pub(crate) mod membarrier;
 pub(crate) mod process;
 pub(crate) mod restart;
+pub(crate) mod sanitizer;
 pub(crate) mod signal;
 pub(crate) mod stderr;
 pub(crate) mod syscall;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, compiler_fence};
 use super::layout::{self, KeyData, Layout};
 use super::{loaded, pristine};
 use crate::arch;
+use crate::sys::sanitizer::Fiber;
 use crate::sys::thread;
 
 /// Offsets at the head of the TCB that the x86-64 ABI and glibc fix.
@@ -183,6 +184,15 @@ pub(crate) unsafe fn has_own_id(tp: usize) -> bool {
     unsafe { get::<u32>(tp, known().tid) >= FIRST_ID }
 }
 
+/// What the sanitizers know about the goroutine of the block at `tp`; `None` without sanitizers.
+///
+/// # Safety
+/// The memory at `tp` was laid out for a block, complete or still zeroed, and the caller owns it.
+pub(crate) unsafe fn fiber_of(tp: usize) -> Option<&'static Fiber> {
+    // SAFETY: the layout has room for it there, and all zeroes is a valid one. Blocks are never unmapped.
+    known().fiber.map(|offset| unsafe { &*((tp + offset) as *const Fiber) })
+}
+
 /// Whether the goroutine on this block has left its thread-locals as it found them. If so, neither
 /// [`run_destructors`] nor [`refresh`] has anything to do.
 ///
@@ -267,6 +277,9 @@ unsafe fn run_key_destructors(layout: &Layout, tp: usize) -> bool {
             }
             for i in 0..keys.keys_per_block {
                 let (entry, key) = (values + i * keys.entry_size, block * keys.keys_per_block + i);
+                if keys.of_thread == Some(key) {
+                    continue;
+                }
                 // SAFETY: a block of values has `keys_per_block` entries.
                 let Some((value, destructor)) = (unsafe { take_key_value(keys, entry, key) }) else {
                     continue;

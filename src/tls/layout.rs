@@ -11,14 +11,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded;
 use crate::arch;
+use crate::sys::sanitizer::{self, Fiber, WordsOfThread};
 use crate::sys::thread;
 
 /// What gort must know to make a block. Offsets are relative to the thread pointer; negative ones lie in
 /// static TLS.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// Bytes of `struct pthread`, at and above the thread pointer.
+    /// Bytes of `struct pthread`, at and above the thread pointer, and of the [`Fiber`] behind it, if there
+    /// is one.
     pub(crate) above: usize,
+    /// What the sanitizers know about the goroutine, if one is in this program.
+    pub(super) fiber: Option<usize>,
     /// Bytes of static TLS, below the thread pointer: those of the modules loaded at start-up, and the spare
     /// room.
     pub(crate) below: usize,
@@ -78,6 +82,8 @@ pub(super) struct KeyData {
     /// A key's count of creations and deletions. A value with an older count belongs to a deleted key.
     pub(super) key_sequence: usize,
     pub(super) key_destructor: usize,
+    /// A key whose value is the OS thread's and not the goroutine's (`sys/sanitizer.rs`).
+    pub(super) of_thread: Option<usize>,
 }
 
 /// Functions of the loader and libc, found by name at run time because they are not part of the link-time
@@ -109,6 +115,7 @@ impl Layout {
 /// Finds the whole layout. The error says what is missing.
 pub(super) fn find() -> Result<Layout, String> {
     arch::thread_pointer_init();
+    sanitizer::init();
     loaded::init();
     let functions = Functions {
         // SAFETY: this is the type of the function with this name in glibc.
@@ -135,7 +142,11 @@ pub(super) fn find() -> Result<Layout, String> {
     let size_of_pthread = debugger_size(c"_thread_db_sizeof_pthread")?;
     let align = static_align.max(64);
     let above = rseq.map_or(0, |(offset, size)| offset + size as isize).max(size_of_pthread as isize);
-    let above = (above as usize).next_multiple_of(align);
+    let mut above = (above as usize).next_multiple_of(align);
+    let fiber = sanitizer::is_active().then_some(above);
+    if fiber.is_some() {
+        above = (above + size_of::<Fiber>()).next_multiple_of(align);
+    }
     let tid = debugger_offset(c"_thread_db_pthread_tid")?;
     let list = debugger_offset(c"_thread_db_pthread_list")?;
     let mut key_data = find_key_data()?;
@@ -144,6 +155,10 @@ pub(super) fn find() -> Result<Layout, String> {
     let probed = probe(size_of_pthread, tid, resolver_symbol, &key_data)?;
     key_data.used = probed.keys_used;
     key_data.first_block = probed.first_key_block;
+    key_data.of_thread = probed.of_thread.key;
+    if !probed.of_thread.offsets.iter().all(|&offset| arch::carry_with_thread_pointer(offset)) {
+        return Err("the sanitizer keeps more words in each thread than expected".into());
+    }
     let (modules, all_static) = modules(static_size, probed.errno)?;
     // SAFETY: the TCB holds the thread vector, whose first word is the generation.
     let generation = unsafe { **((arch::thread_pointer() + super::block::tcb::DTV) as *const *const usize) };
@@ -152,6 +167,7 @@ pub(super) fn find() -> Result<Layout, String> {
     let below = (used + loaded::SPARE).next_multiple_of(align);
     Ok(Layout {
         above,
+        fiber,
         below,
         used,
         align,
@@ -233,6 +249,7 @@ fn find_key_data() -> Result<KeyData, String> {
         key_size: debugger_size(c"_thread_db_sizeof_pthread_key_struct")?,
         key_sequence: debugger_offset(c"_thread_db_pthread_key_struct_seq")?,
         key_destructor: debugger_offset(c"_thread_db_pthread_key_struct_destr")?,
+        of_thread: None,
     };
     if data.blocks == 0 || data.keys_per_block == 0 || data.entry_size != 16 || data.key_size != 16 {
         return Err(format!("implausible pthread key tables: {data:?}"));
@@ -313,12 +330,14 @@ struct Probed {
     h_errno: isize,
     first_key_block: usize,
     keys_used: Option<usize>,
+    of_thread: WordsOfThread,
 }
 
 struct ProbeInput {
     h_errno_location: unsafe extern "C" fn() -> *mut c_int,
     key_data: KeyData,
     size_of_pthread: usize,
+    static_size: usize,
     /// The offset at which glibc's debugger interface places the thread id.
     tid: usize,
     resolver_symbol: isize,
@@ -335,7 +354,8 @@ fn probe(
     resolver_symbol: isize,
     key_data: &KeyData,
 ) -> Result<Probed, String> {
-    let size = (256 << 10) + static_info()?.0.next_multiple_of(4096);
+    let (static_size, _) = static_info()?;
+    let size = (256 << 10) + static_size.next_multiple_of(4096);
     let mut stack = vec![0u8; size + 4096];
     let base = (stack.as_mut_ptr() as usize).next_multiple_of(4096);
     // SAFETY: the type of the function of that name in glibc.
@@ -346,6 +366,7 @@ fn probe(
         h_errno_location,
         key_data: *key_data,
         size_of_pthread,
+        static_size,
         tid,
         resolver_symbol,
         stack: base,
@@ -421,6 +442,11 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         return Err("the values of pthread keys are not in the thread descriptor".into());
     }
     let after_key_blocks = keys.specific + keys.blocks * 8;
+    let entries = (0..keys.keys_per_block).map(|key| {
+        let entry = tp + first_key_block + key * keys.entry_size;
+        [entry + keys.entry_sequence, entry + keys.entry_value]
+    });
+    let of_thread = sanitizer::words_of_thread(tp, input.static_size, entries);
     Ok(Probed {
         stack_address: stack_word * 8,
         stack_size: stack_word * 8 + 8,
@@ -431,6 +457,7 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         h_errno,
         first_key_block,
         keys_used: becomes_true_when_a_key_is_set(tp + after_key_blocks).then_some(after_key_blocks),
+        of_thread,
     })
 }
 

@@ -7,6 +7,7 @@
 //! ```text
 //! tp - used   static TLS of the loaded modules (the program, libc, ...)
 //! tp          struct pthread: tcb pointer, dtv, self pointer, canary, pointer guard, tid, stack bounds ...
+//!             what the sanitizers know about the goroutine, if one is in the program (sys/sanitizer.rs)
 //! tp + above  end
 //! ```
 //!

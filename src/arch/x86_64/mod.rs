@@ -27,7 +27,7 @@ mod signal_frame;
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::arch::{asm, global_asm};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use self::signal_frame::gort_resume;
 pub(crate) use self::signal_frame::{SignalFrame, call_before};
@@ -265,6 +265,19 @@ const HWCAP2_FSGSBASE: u64 = 1 << 1;
 const ARCH_SET_FS: usize = 0x1002;
 
 static HAVE_WRFSBASE: AtomicBool = AtomicBool::new(false);
+/// Whether [`set_thread_pointer`] is just the instruction: the kernel allows it, and no words are carried.
+static JUST_WRFSBASE: AtomicBool = AtomicBool::new(false);
+
+/// The words that [`carry_with_thread_pointer`] named; 0 is none.
+static CARRIED: [AtomicIsize; 3] = [const { AtomicIsize::new(0) }; 3];
+
+/// Makes the word at `offset` from the thread pointer one of the OS thread and not of the block: each change
+/// of the thread pointer copies it. False: there are too many such words.
+pub(crate) fn carry_with_thread_pointer(offset: isize) -> bool {
+    JUST_WRFSBASE.store(false, Ordering::Relaxed);
+    let free = |word: &&AtomicIsize| word.load(Ordering::Relaxed) == 0;
+    CARRIED.iter().find(free).map(|word| word.store(offset, Ordering::Relaxed)).is_some()
+}
 
 /// Whether the kernel lets user code write the thread pointer by an instruction.
 pub(crate) fn thread_pointer_is_fast() -> Option<bool> {
@@ -275,7 +288,9 @@ pub(crate) fn thread_pointer_is_fast() -> Option<bool> {
 
 /// Finds out how the thread pointer (the FS base) can be written. Called once, before the first switch.
 pub(crate) fn thread_pointer_init() {
-    HAVE_WRFSBASE.store(thread_pointer_is_fast() == Some(true), Ordering::Relaxed);
+    let fast = thread_pointer_is_fast() == Some(true);
+    HAVE_WRFSBASE.store(fast, Ordering::Relaxed);
+    JUST_WRFSBASE.store(fast, Ordering::Relaxed);
 }
 
 /// The running code's thread pointer. The ABI keeps a copy of it at offset 0.
@@ -294,12 +309,31 @@ pub(crate) fn thread_pointer() -> usize {
 /// the caller holds no reference into the TLS that it leaves.
 #[inline]
 pub(crate) unsafe fn set_thread_pointer(tp: usize) {
-    if HAVE_WRFSBASE.load(Ordering::Relaxed) {
+    if JUST_WRFSBASE.load(Ordering::Relaxed) {
         // SAFETY: the kernel allows the instruction; the caller vouches for the value.
         unsafe { asm!("wrfsbase {}", in(reg) tp, options(nostack, preserves_flags)) };
     } else {
-        // SAFETY: as above, by system call.
-        unsafe { syscall6(libc::SYS_arch_prctl, ARCH_SET_FS, tp, 0, 0, 0, 0) };
+        // SAFETY: the caller's promise.
+        unsafe { set_thread_pointer_slowly(tp) };
+    }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn set_thread_pointer_slowly(tp: usize) {
+    let own = thread_pointer();
+    for offset in CARRIED.iter().map(|word| word.load(Ordering::Relaxed)).filter(|&offset| offset != 0) {
+        let word = |tp: usize| tp.wrapping_add_signed(offset) as *mut usize;
+        // SAFETY: every block has the word, and the caller owns both.
+        unsafe { *word(tp) = *word(own) };
+    }
+    // SAFETY: the caller vouches for the value; the instruction is used where the kernel allows it.
+    unsafe {
+        if HAVE_WRFSBASE.load(Ordering::Relaxed) {
+            asm!("wrfsbase {}", in(reg) tp, options(nostack, preserves_flags));
+        } else {
+            syscall6(libc::SYS_arch_prctl, ARCH_SET_FS, tp, 0, 0, 0, 0);
+        }
     }
 }
 

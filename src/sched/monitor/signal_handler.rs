@@ -12,7 +12,7 @@ use super::preempt;
 use crate::arch;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sys::signal::{self, SIGURG, SigInfo};
-use crate::sys::{libc_code, restart, thread};
+use crate::sys::{libc_code, restart, sanitizer, thread};
 
 /// The value that marks a signal as the runtime's: "gort" in ASCII.
 const OURS: usize = 0x676f_7274;
@@ -21,8 +21,10 @@ const OURS: usize = 0x676f_7274;
 pub(crate) fn init(enabled: bool) {
     SCHED.platform.preempt.enabled.store(enabled, Ordering::Relaxed);
     if enabled {
-        if !arch::runs_on_valgrind() {
-            libc_code::init(); // without it, no goroutine is moved
+        // Sanitizers and valgrind cannot follow a goroutine that moves in the middle of a function. Where the code
+        // of libc is not known, none does.
+        if !arch::runs_on_valgrind() && !sanitizer::is_active() {
+            libc_code::init();
         }
         install();
         restart::learn(|tid| _ = send_installed(tid));

@@ -12,7 +12,7 @@
 
 use std::ptr;
 
-use super::{child_first, spawn};
+use super::{child_first, spawn, tell_sanitizers};
 use crate::arch::{self, Message};
 use crate::sched::idle::locked_m;
 use crate::sched::machine::{SCHED, hooks};
@@ -49,11 +49,13 @@ enum Outcome {
 fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
         enter_goroutine(m, g);
+        tell_sanitizers::from_g0(m, g);
         // SAFETY: we own g (G2), so no other thread resumes it; goroutines switch back to the saved g0.
         let _ = unsafe { arch::switch(m.g0.as_ptr(), g.context.get(), nobody_stopped(m)) };
         let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
         m.set_current(None);
         m.use_own_tls();
+        tell_sanitizers::to_g0(m, stopped, m.why.get());
         match after_stop(m, stopped, m.why.get()) {
             After::GoOn => g = stopped,
             After::EndThread => return Outcome::EndThread,
@@ -100,6 +102,7 @@ pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
 #[inline(always)]
 fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
     enter_goroutine(m, next);
+    tell_sanitizers::directly(m, g, why, next);
     // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
     let message = unsafe { arch::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
     finish_switch(message);

@@ -16,6 +16,7 @@ use super::p::P;
 use crate::base::lock::RawLock;
 use crate::base::note::Note;
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerUsize};
+use crate::sys::sanitizer::Fiber;
 use crate::sys::signal::ThreadSignals;
 
 pub(crate) struct M {
@@ -54,6 +55,8 @@ pub(crate) struct M {
     pub(crate) spinning: OwnerBool,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
+    /// What the sanitizers know about g0.
+    pub(crate) fiber: Fiber,
     /// The next M in the idle list.
     pub(crate) link: Cell<Option<&'static M>>,
     /// In the idle list; guarded by the scheduler lock.
@@ -97,6 +100,7 @@ impl M {
             spinning: OwnerBool::new(false),
             note: Note::new(),
             next_p: Cell::new(None),
+            fiber: Fiber::new(),
             link: Cell::new(None),
             idle: Cell::new(false),
             locked_g: OwnerRef::new(),

@@ -19,6 +19,7 @@ impl M {
         static THREADS: AtomicU32 = AtomicU32::new(1);
         self.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
         tls::malloc_cache::make();
+        self.fiber.adopt_thread();
         self.current_slot.set(current_slot);
         // A signal may have been sent to this M's previous thread after that had ended.
         self.signalled.store(false, Ordering::Relaxed);
