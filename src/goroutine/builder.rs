@@ -70,7 +70,16 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (spec, name) = self.parts(true, Location::caller())?;
+        self.spawn_at(Location::caller(), f)
+    }
+
+    /// Like [`spawn`](Builder::spawn); reports say that it was started at `site`.
+    pub(crate) fn spawn_at<F, T>(self, site: &'static Location<'static>, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (spec, name) = self.parts(true, site)?;
         // SAFETY: everything is 'static.
         unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
     }
