@@ -21,7 +21,7 @@
 //!                 std::thread::sleep(Duration::from_millis(1)); // blocks only this goroutine
 //!                 results.send(n * n).unwrap();
 //!             }
-//!         };
+//!         }
 //!     }
 //!     drop(results);
 //!     gort::go!((1..=20).for_each(|n| jobs.send(n).unwrap()));

@@ -60,7 +60,7 @@ fn a_stack_grows_as_deep_as_the_code_goes() {
     }
     gort::scope(|s| {
         s.spawn(|| recurse(8 << 20));
-        gort::go!(recurse(8 << 20)).join().unwrap();
+        gort::spawn(|| recurse(8 << 20)).join().unwrap();
     });
     let group = gort::sync::WaitGroup::new();
     group.go(|| assert!(recurse(8 << 20) > 0));
