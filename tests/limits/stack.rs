@@ -250,6 +250,46 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
 }
 
 #[test]
+fn a_p_that_is_never_idle_gives_stacks_back_too() {
+    if !common::alone("a_p_that_is_never_idle_gives_stacks_back_too") {
+        return;
+    }
+    let _procs = common::Procs::set(2);
+    let over = Arc::new(AtomicBool::new(false));
+    // No P is idle, and on none does a goroutine end.
+    let busy: Vec<_> = (0..6)
+        .map(|_| {
+            let over = over.clone();
+            gort::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    gort::yield_now();
+                }
+            })
+        })
+        .collect();
+    let before = memory();
+    let here = Arc::new(AtomicUsize::new(0));
+    let deep: Vec<_> = (0..60)
+        .map(|_| {
+            let here = here.clone();
+            gort::spawn(move || {
+                recurse(2 << 20);
+                here.fetch_add(1, Ordering::Relaxed);
+                until("all use their stacks", || here.load(Ordering::Relaxed) == 60);
+            })
+        })
+        .collect();
+    common::join_all(deep);
+    // 120 MB were in use.
+    until("it is given back", || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        memory() < before + (40 << 20)
+    });
+    over.store(true, Ordering::Relaxed);
+    common::join_all(busy);
+}
+
+#[test]
 fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
     if !common::alone("a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use") {
         return;
