@@ -101,6 +101,8 @@ mod wiring;
 pub use blocking::{blocking, checkpoint};
 pub use time::sleep;
 
+#[doc(hidden)]
+pub use goroutine::__run_test;
 pub use goroutine::{
     Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,
 };

@@ -22,7 +22,7 @@ use crate::stack::size::Need;
 pub use builder::Builder;
 pub use current::{Goroutine, current};
 pub use join::JoinHandle;
-pub use run::run;
+pub use run::{__run_test, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 
 /// Starts a goroutine that runs `f`.
