@@ -33,8 +33,9 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the name, which appears in panic messages, dumps and traces. `std::thread::current().name()` is this
-    /// name, too, unless it contains a NUL, or std keeps the names of threads in a way that gort does not know.
+    /// Sets the name, which appears in panic messages, dumps and traces. `std::thread::current().name()` is
+    /// this name, too, unless it contains a NUL, or std keeps the names of threads in a way that gort does
+    /// not know.
     pub fn name(mut self, name: String) -> Builder {
         self.name = Some(name);
         self

@@ -82,8 +82,8 @@ where
 /// Starts a goroutine, like Go's `go` statement: `go!(expression)` or `go! { statements }`.
 ///
 /// Variables that the body uses are moved into the goroutine. Like Go's statement the macro has no value, and
-/// the value of the body is dropped; [`spawn`] returns a handle for those who want it. So `go! { … }` needs no
-/// semicolon.
+/// the value of the body is dropped; [`spawn`] returns a handle for those who want it. So `go! { … }` needs
+/// no semicolon.
 ///
 /// ```
 /// # use gort::go;

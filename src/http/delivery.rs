@@ -1,10 +1,10 @@
 //! What a client has taken of the bytes that the server wrote, and since when it takes none.
 //!
 //! A write that the kernel accepts is no progress of the client: the kernel may have had room that the server
-//! did not use yet, for it reports room only when a third of its buffer is free. So progress is measured by what
-//! the client's side has acknowledged: the bytes written minus those that the kernel still keeps. The kernel
-//! does not say when that changed. So while a write waits, the connection looks [`LOOKS`] times in each
-//! timeout, and a client is cut off at most that much later than its last progress demands.
+//! did not use yet, for it reports room only when a third of its buffer is free. So progress is measured by
+//! what the client's side has acknowledged: the bytes written minus those that the kernel still keeps. The
+//! kernel does not say when that changed. So while a write waits, the connection looks [`LOOKS`] times in
+//! each timeout, and a client is cut off at most that much later than its last progress demands.
 
 use std::time::{Duration, Instant};
 

@@ -22,10 +22,10 @@ use super::{Body, Bytes, Request, Response, StatusCode};
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request. The handler may block. If it panics, the client gets a 500.
     ///
-    /// The client also gets a 500 if the handler sets a `content-length` that is no number or not the length of
-    /// its body; the reason is printed to standard error. A body that is read or written while it is sent is
-    /// cut at the length that the handler set. If it ends earlier, the server prints the reason and cuts the
-    /// connection off.
+    /// The client also gets a 500 if the handler sets a `content-length` that is no number or not the length
+    /// of its body; the reason is printed to standard error. A body that is read or written while it is sent
+    /// is cut at the length that the handler set. If it ends earlier, the server prints the reason and cuts
+    /// the connection off.
     fn handle(&self, request: Request) -> Response;
 }
 

@@ -1,11 +1,11 @@
-//! Checks the `content-length` that a handler has set. hyper trusts it: with a wrong one the client would wait
-//! for bytes that never come, or take the rest of a body for the next answer.
+//! Checks the `content-length` that a handler has set. hyper trusts it: with a wrong one the client would
+//! wait for bytes that never come, or take the rest of a body for the next answer.
 //!
 //! - A body in memory has a known length. If the header says something else, or is no number, the client gets
 //!   a 500, and the reason is printed to standard error.
 //! - A body that is read or written while it is sent has no known length. The server sends at most as many
-//!   bytes as the header says. If the body ends earlier, the head has been sent already: the server prints the
-//!   reason and cuts the connection off, so that the client does not mistake the part for the whole.
+//!   bytes as the header says. If the body ends earlier, the head has been sent already: the server prints
+//!   the reason and cuts the connection off, so that the client does not mistake the part for the whole.
 //! - An answer to HEAD, or one whose status has no body, may describe a body that it does not have.
 
 use std::io;

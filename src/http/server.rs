@@ -106,8 +106,8 @@ impl Server {
     }
 
     /// How long a client may go without taking any bytes of an answer. Default: 60 s. What counts is what the
-    /// client's side has acknowledged, and not what the kernel has accepted for it; so a slow client is served
-    /// as long as it takes some bytes in each such time. The server looks eight times in each timeout.
+    /// client's side has acknowledged, and not what the kernel has accepted for it; so a slow client is
+    /// served as long as it takes some bytes in each such time. The server looks eight times in each timeout.
     pub fn write_timeout(mut self, timeout: Duration) -> Server {
         self.limits.write_timeout = timeout;
         self

@@ -153,8 +153,8 @@ impl Local {
         self.shed(KEPT, Shared::put);
     }
 
-    /// For a busy P, by its owner, now and then: gives up what it kept although it needed no slot for a while.
-    /// Never the last slot: its goroutine may still be about to leave it.
+    /// For a busy P, by its owner, now and then: gives up what it kept although it needed no slot for a
+    /// while. Never the last slot: its goroutine may still be about to leave it.
     #[inline]
     pub(crate) fn give_up_unused(&mut self) {
         let epoch = EPOCH.load(Ordering::Relaxed);

@@ -1,16 +1,17 @@
 //! Lets the goroutine of a `#[gort::test]` print to where the test harness collects the output of the test.
 //!
-//! The harness gives a test's thread a buffer, an `Arc` in a thread-local of std. `print!`, `eprint!` and panic
-//! messages go there. A thread that this thread starts inherits a clone of the `Arc`, by way of another `Arc`
-//! with hooks that it inherits as well. A goroutine has thread-locals of its own, and std has no stable function
-//! for these. So the places of what threads inherit are found ([`find`]): they are the words of static TLS that
-//! are zero in a new thread's image, that have the same address in the test's thread and in two threads started
-//! by it, where the count at that address grew by one with each of them and is as before when they have ended.
-//! The goroutine gets clones, as a thread would. If there is no such word, nothing is captured.
+//! The harness gives a test's thread a buffer, an `Arc` in a thread-local of std. `print!`, `eprint!` and
+//! panic messages go there. A thread that this thread starts inherits a clone of the `Arc`, by way of another
+//! `Arc` with hooks that it inherits as well. A goroutine has thread-locals of its own, and std has no stable
+//! function for these. So the places of what threads inherit are found ([`find`]): they are the words of
+//! static TLS that are zero in a new thread's image, that have the same address in the test's thread and in
+//! two threads started by it, where the count at that address grew by one with each of them and is as before
+//! when they have ended. The goroutine gets clones, as a thread would. If there is no such word, nothing is
+//! captured.
 //!
 //! - O1. Such a word is an `Arc` or null; the strong count is the first word that it points to.
-//! - O2. std gives the word up in the destructor of its thread-local, which the first use registers. A word that
-//!   is not used stays behind: then its `Arc`, of which each test process has a few, is never freed.
+//! - O2. std gives the word up in the destructor of its thread-local, which the first use registers. A word
+//!   that is not used stays behind: then its `Arc`, of which each test process has a few, is never freed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
@@ -43,7 +44,8 @@ impl Capture {
         for (place, shared) in self.0 {
             if word(place) == 0 {
                 let address = arch::thread_pointer().wrapping_add_signed(place) as *mut usize;
-                // SAFETY: the thread-local is this goroutine's, is not in use, and gets the clone's count (O1).
+                // SAFETY: the thread-local is this goroutine's, is not in use, and gets the clone's count
+                // (O1).
                 unsafe { address.write(shared) };
             }
         }
@@ -73,8 +75,8 @@ fn zero_words() -> Vec<isize> {
     modules.flat_map(of_module).collect()
 }
 
-/// Finds the places. `None`: no thread could be started. The calling thread has started no thread yet that may end
-/// meanwhile.
+/// Finds the places. `None`: no thread could be started. The calling thread has started no thread yet that
+/// may end meanwhile.
 fn find() -> Option<Vec<isize>> {
     let places = zero_words();
     let words = || places.iter().map(|&place| word(place)).collect::<Vec<usize>>();

@@ -1,18 +1,19 @@
 //! Gives the std `Thread` of a goroutine the goroutine's name.
 //!
-//! In a goroutine std makes a `Thread` of its own at the first call of `std::thread::current`, as for any thread
-//! that it has not started: without a name. Panic messages show that name. std has no function that sets it, so
-//! the name is written to its place in the new `Thread`, before anything else knows that `Thread`.
+//! In a goroutine std makes a `Thread` of its own at the first call of `std::thread::current`, as for any
+//! thread that it has not started: without a name. Panic messages show that name. std has no function that
+//! sets it, so the name is written to its place in the new `Thread`, before anything else knows that
+//! `Thread`.
 //!
-//! The place is not assumed, but found at start-up ([`learn`]): in a `Thread` that std has named itself, it is
-//! where the address of the name is followed by its length. Then a name is written to a `Thread` without one, on
-//! a block made for that, and must be read back by std ([`check`]). Where any of this is different, goroutines
-//! stay unnamed for std.
+//! The place is not assumed, but found at start-up ([`learn`]): in a `Thread` that std has named itself, it
+//! is where the address of the name is followed by its length. Then a name is written to a `Thread` without
+//! one, on a block made for that, and must be read back by std ([`check`]). Where any of this is different,
+//! goroutines stay unnamed for std.
 //!
 //! - N1. `Thread` is one pointer, to the two counts of an `Arc` and then the fields. The fields have at least
 //!   [`FIELDS`] words: a name (two words), an id, and a word for parking.
-//! - N2. std keeps a name as a `CString`: a box with as many bytes as the second word says. A name that was not
-//!   given is a null address. So std frees what is written here as its own.
+//! - N2. std keeps a name as a `CString`: a box with as many bytes as the second word says. A name that was
+//!   not given is a null address. So std frees what is written here as its own.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,8 +59,8 @@ pub(super) fn check() {
     }
 }
 
-/// Gives the calling goroutine's `Thread` a name, if it has none yet and the place is known. The caller runs on a
-/// private block.
+/// Gives the calling goroutine's `Thread` a name, if it has none yet and the place is known. The caller runs
+/// on a private block.
 pub(crate) fn set(name: &str) {
     let place = PLACE.load(Ordering::Relaxed);
     if place == 0 {
@@ -70,9 +71,9 @@ pub(crate) fn set(name: &str) {
     let thread = thread::current();
     let Some(words) = words(&thread).filter(|_| thread.name().is_none()) else { return };
     let length = name.as_bytes_with_nul().len();
-    // SAFETY: the place was found in such a `Thread`. Only this goroutine knows this one, which it has just made
-    // and holds no reference into. There is no name (null), so nothing is overwritten, and from now on the box
-    // belongs to the `Thread` (N2).
+    // SAFETY: the place was found in such a `Thread`. Only this goroutine knows this one, which it has just
+    // made and holds no reference into. There is no name (null), so nothing is overwritten, and from now on
+    // the box belongs to the `Thread` (N2).
     unsafe {
         if *words.add(place) == 0 {
             words.add(place + 1).write(length);

@@ -28,8 +28,8 @@ use crate::sched::types::status::Status;
 /// created by goroutine 1 at src/main.rs:31:9
 /// ```
 ///
-/// The frames with which the runtime stopped a goroutine or started it are left out. `{:#}` prints them, too, and
-/// `GORT_DEBUG=runtimeframes=1` shows them in every dump.
+/// The frames with which the runtime stopped a goroutine or started it are left out. `{:#}` prints them, too,
+/// and `GORT_DEBUG=runtimeframes=1` shows them in every dump.
 #[derive(Clone, Default)]
 pub struct Dump {
     goroutines: Vec<GoroutineTrace>,
@@ -121,7 +121,8 @@ impl GoroutineTrace {
         (self.0.parent != 0).then_some(self.0.parent)
     }
 
-    /// Code addresses of its stack, the innermost first, of at most 64 frames. The runtime's own are among them.
+    /// Code addresses of its stack, the innermost first, of at most 64 frames. The runtime's own are among
+    /// them.
     pub fn addresses(&self) -> &[usize] {
         &self.0.frames
     }
@@ -261,8 +262,8 @@ const STARTED_BY: [&str; 2] = ["gort::goroutine::join::ResultPlace", "gort::sche
 const STOPPED_BY: [&str; 3] = ["gort::sched::", "gort::arch::", "gort::diag::dump::"];
 
 impl Names {
-    /// The functions at these addresses, inlined ones included. Unless the `whole` stack is wanted, without gort's
-    /// own frames at both ends: those that stopped the goroutine, and those that started it.
+    /// The functions at these addresses, inlined ones included. Unless the `whole` stack is wanted, without
+    /// gort's own frames at both ends: those that stopped the goroutine, and those that started it.
     fn of(&mut self, addresses: &[usize], whole: bool) -> Vec<Rc<Function>> {
         let mut functions = Vec::new();
         for &address in addresses {

@@ -484,7 +484,8 @@ impl<T> Array<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        // No handle is left, so nobody waits. Messages are left if a send overlapped with `close_and_discard`.
+        // No handle is left, so nobody waits. Messages are left if a send overlapped with
+        // `close_and_discard`.
         discard_all(|| self.try_recv());
     }
 }

@@ -522,7 +522,8 @@ enum Room {
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        // No handle is left, so nobody waits. Messages are left if a send overlapped with `close_and_discard`.
+        // No handle is left, so nobody waits. Messages are left if a send overlapped with
+        // `close_and_discard`.
         discard_all(|| self.try_recv());
         let left = self.head.lock.lock().place.block;
         let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
