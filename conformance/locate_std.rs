@@ -3,6 +3,8 @@
 //! line, and a file that includes the copy as a module. Without the package, it writes a test that only
 //! reports that it was skipped.
 
+mod left_out;
+
 use std::path::PathBuf;
 use std::{env, fs};
 
@@ -56,6 +58,7 @@ const FILES: &[(&str, &str)] = &[
 
 fn main() {
     println!("cargo:rerun-if-changed=../locate_std.rs");
+    println!("cargo:rerun-if-changed=../left_out.rs");
     println!("cargo:rerun-if-changed=/usr/src");
     let package = env::var("CARGO_PKG_NAME").expect("cargo sets it");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -92,18 +95,11 @@ fn find_std() -> Option<PathBuf> {
     all.pop()
 }
 
-/// Removes the functions that are left out: from the attributes before each of them to the closing brace at
-/// the beginning of a line.
 fn without_left_out(package: &str, file: &str, text: &str) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    for (_, _, test, _) in LEFT_OUT.iter().filter(|(to, of, _, _)| *to == package && *of == file) {
-        let head = format!("fn {test}() {{");
-        let Some(at) = lines.iter().position(|line| *line == head) else { continue };
-        let start = (0..at).rev().find(|&i| !lines[i].starts_with("#[")).map_or(0, |i| i + 1);
-        let length = lines[at..].iter().position(|line| *line == "}").expect("a function ends") + 1;
-        lines.drain(start..at + length);
-    }
+    let tests = LEFT_OUT.iter().filter(|(to, of, _, _)| *to == package && *of == file);
+    // Without Debian's package there are no tests to leave out.
+    let text = left_out::without(text, tests.map(|(_, _, test, _)| *test), true);
     // One assertion allows an error kind that only std itself can name.
-    lines.retain(|line| line.trim() != "|| e.kind() == ErrorKind::Uncategorized");
-    lines.join("\n") + "\n"
+    let kept = text.lines().filter(|line| line.trim() != "|| e.kind() == ErrorKind::Uncategorized");
+    kept.collect::<Vec<_>>().join("\n") + "\n"
 }

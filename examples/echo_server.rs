@@ -62,7 +62,7 @@ fn main() -> io::Result<()> {
     gort::go! {
         let _ = io::stdin().read_line(&mut String::new());
         cancel.cancel();
-    };
+    }
     println!("served {} connections", serve(listener, &ctx)?);
     Ok(())
 }

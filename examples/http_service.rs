@@ -45,7 +45,7 @@ fn main() -> io::Result<()> {
     gort::go! {
         let _ = io::stdin().read_line(&mut String::new());
         cancel.cancel();
-    };
+    }
     let server = Server::new().max_connections(10_000).max_body(0).shutdown_timeout(Duration::from_secs(10));
     server.serve_until(&ctx, listener, handle)?;
     println!("all connections are done");

@@ -21,7 +21,7 @@
 //!                 std::thread::sleep(Duration::from_millis(1)); // blocks only this goroutine
 //!                 results.send(n * n).unwrap();
 //!             }
-//!         };
+//!         }
 //!     }
 //!     drop(results);
 //!     gort::go!((1..=20).for_each(|n| jobs.send(n).unwrap()));
@@ -101,6 +101,8 @@ mod wiring;
 pub use blocking::{blocking, checkpoint};
 pub use time::sleep;
 
+#[doc(hidden)]
+pub use goroutine::__run_test;
 pub use goroutine::{
     Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,
 };

@@ -27,7 +27,9 @@ use syn::{Attribute, Error, Result, ReturnType, Signature, Type, Visibility};
 pub(crate) fn main(args: TokenStream, item: TokenStream) -> TokenStream {
     let function = check_arguments("main", args).and_then(|()| Function::parse_item("main", item.clone()));
     match function {
-        Ok(function) if function.signature.ident == "main" => function.run_as_goroutine(TokenStream::new()),
+        Ok(function) if function.signature.ident == "main" => {
+            function.run_as_goroutine(quote! { run }, TokenStream::new())
+        }
         Ok(function) => {
             let message = "`#[gort::main]` is for `fn main`; call `gort::run(…)` in other functions";
             let error = Error::new_spanned(function.signature.ident, message).into_compile_error();
@@ -50,7 +52,7 @@ pub(crate) fn test(args: TokenStream, item: TokenStream) -> TokenStream {
             return Err(Error::new_spanned(test, message));
         }
         // The full path, because a plain `test` may refer to this macro if the user has imported it.
-        Ok(function.run_as_goroutine(quote! { #[::core::prelude::v1::test] }))
+        Ok(function.run_as_goroutine(quote! { __run_test }, quote! { #[::core::prelude::v1::test] }))
     });
     expanded.unwrap_or_else(Error::into_compile_error)
 }
@@ -122,7 +124,7 @@ impl Function {
         all.map_or(Ok(()), Err)
     }
 
-    fn run_as_goroutine(&self, more_attributes: TokenStream) -> TokenStream {
+    fn run_as_goroutine(&self, runner: TokenStream, more_attributes: TokenStream) -> TokenStream {
         let Function { attributes, visibility, signature, body } = self;
         let name = &signature.ident;
         let (output, call) = match &signature.output {
@@ -138,7 +140,7 @@ impl Function {
             #(#attributes)*
             #visibility fn #name() #output {
                 #signature #body
-                ::gort::run(#call)
+                ::gort::#runner(#call)
             }
         }
     }

@@ -37,8 +37,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// It replaces `#[test]`, and works together with `#[should_panic]`, `#[ignore]` and tests that return a
 /// `Result`. The attribute takes no arguments.
 ///
-/// The test has 8 MiB of stack and usually more. The test harness captures only the output of its own
-/// threads, so it captures neither what the body prints nor the message of a panic.
+/// The test has 8 MiB of stack and usually more. The test harness captures what the body prints, and the
+/// message of its panic, as for any test. It does not capture what other goroutines print.
 ///
 /// # Examples
 ///

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         gort::go! {
             let stream = Stream::new(listener.accept().unwrap().0);
             block_on(hyper::server::conn::http1::Builder::new().serve_connection(stream, service_fn(answer)))
-        };
+        }
         hyper::client::conn::http1::handshake(Stream::new(TcpStream::connect(address).unwrap())).await
     })?;
     gort::go!(block_on(connection));

@@ -15,7 +15,7 @@ fn main() -> tungstenite::Result<()> {
                     break;
                 }
             }
-        };
+        }
     });
 
     let clients: Vec<_> = (0..100)

@@ -64,10 +64,7 @@ pub(crate) fn new<C>(channel: C) -> (SenderSide<C>, ReceiverSide<C>) {
 }
 
 /// A guard that counts a side as gone when it is dropped, even if the drop of a buffered message panics.
-struct Leave<C> {
-    counter: *mut Counter<C>,
-    panicked: bool,
-}
+struct Leave<C>(*mut Counter<C>);
 
 impl<C> Drop for Leave<C> {
     fn drop(&mut self) {
@@ -75,11 +72,8 @@ impl<C> Drop for Leave<C> {
         // SAFETY: each side is counted as gone once, so the channel stays alive until the second one gets
         // here.
         unsafe {
-            let last = (*self.counter).gone.fetch_add(1, Ordering::AcqRel) == 1;
-            // After a panic the channel is leaked: dropping it could panic again, which would abort the
-            // process.
-            if last && !self.panicked {
-                drop(Box::from_raw(self.counter));
+            if (*self.0).gone.fetch_add(1, Ordering::AcqRel) == 1 {
+                drop(Box::from_raw(self.0));
             }
         }
     }
@@ -113,9 +107,8 @@ macro_rules! side {
                 // disconnect.
                 // SAFETY: we are a handle, so the channel is alive.
                 if unsafe { (*self.counter).$count.fetch_sub(1, Ordering::AcqRel) } == 1 {
-                    let mut leave = Leave { counter: self.counter, panicked: true };
+                    let _leave = Leave(self.counter);
                     disconnect(self);
-                    leave.panicked = false;
                 }
             }
 

@@ -24,7 +24,8 @@ use crate::sched::types::wait_reason::WaitReason;
 
 /// The receiving side of a channel. All clones receive from the same channel; each message goes to one of
 /// them. When the last of them is dropped, the channel is disconnected: buffered messages are dropped, and
-/// senders get errors.
+/// senders get errors. If the drop of a message panics, the others are dropped all the same, and then the
+/// first panic continues.
 ///
 /// ```
 /// use gort::chan::unbounded;

@@ -50,6 +50,7 @@ pub(crate) fn boot(settings: &Settings) {
     if choices.sigquit.unwrap_or(true) && settings.debug.sigquit {
         sigquit::init();
     }
+    dump::show_runtime_frames(settings.debug.runtimeframes);
     deadlock::init(match choices.on_deadlock {
         _ if !settings.debug.deadlock => OnDeadlock::Ignore,
         action => action.unwrap_or_default(),

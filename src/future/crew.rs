@@ -37,7 +37,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::Context;
+use std::task::{Context, Poll};
 
 use super::task_word::TaskWord;
 use crate::base::lock::{Lock, Rank, Ranked};
@@ -203,12 +203,12 @@ fn is_too_small() -> bool {
     current().is_some_and(|g| g.slot.class().usable() < STACK.load(Ordering::Relaxed))
 }
 
-/// Starts a new goroutine, which is the one that is coming.
-fn start() -> io::Result<()> {
+/// Starts a new goroutine, which is the one that is coming. Reports say that it was started at `site`.
+fn start(site: &'static Location<'static>) -> io::Result<()> {
     // It is in no bubble, even if the caller is in one.
     // `need_stack` has checked the size.
     let need = || Need::at_least(STACK.load(Ordering::Relaxed)).unwrap_or(Need::usual(true));
-    spawn_in_bubble(0, need, Location::caller(), work).map(drop).inspect_err(|_| {
+    spawn_in_bubble(0, need, site, work).map(drop).inspect_err(|_| {
         let _inside = runtime_section::enter();
         let mut crew = CREW.lock_inside();
         crew.coming = false;
@@ -231,19 +231,23 @@ pub(crate) fn has_tasks() -> bool {
     CREW.lock().tasks != 0
 }
 
-/// Lets the crew poll `future` to its end.
+/// Lets the crew poll `future` to its end. A goroutine that polls it has been started at `site`, as reports
+/// say.
 ///
 /// # Errors
 /// There is no memory for the first goroutine.
-pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+pub(crate) fn spawn(
+    site: &'static Location<'static>,
+    future: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
     if current_bubble() != 0 {
         // A bubble has its own clock and goroutines, so the future gets a goroutine in the bubble.
-        return crate::Builder::new().spawn(move || super::block_on(future)).map(drop);
+        return crate::Builder::new().spawn_at(site, move || super::block_on(future)).map(drop);
     }
-    start_first()?;
+    start_first(site)?;
     let task = slot();
     // SAFETY: the slot is ours.
-    unsafe { *task.future.get() = Some(Box::pin(future)) };
+    unsafe { *task.future.get() = Some(Box::pin(Sited { site, future })) };
     task.word.assign();
     queue(task);
     let mut crew = CREW.lock();
@@ -251,13 +255,37 @@ pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> io::Re
         // There was no memory for another goroutine before; try again.
         crew.coming = true;
         drop(crew);
-        let _those_at_work_will_look = start();
+        let _those_at_work_will_look = start(site);
     }
     Ok(())
 }
 
+/// A future, and the place in the program on whose behalf it is polled. Reports name that place for the
+/// goroutine that polls it.
+struct Sited<F> {
+    site: &'static Location<'static>,
+    future: F,
+}
+
+impl<F: Future> Future for Sited<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if let Some(g) = current() {
+            g.site.set(Some(self.site));
+        }
+        // SAFETY: the field is pinned whenever the whole is, and is never moved out of it.
+        unsafe { self.map_unchecked_mut(|this| &mut this.future) }.poll(context)
+    }
+}
+
+/// The place that reports name for the calling goroutine of the crew.
+fn site() -> &'static Location<'static> {
+    current().and_then(|g| g.site.get()).unwrap_or(Location::caller())
+}
+
 /// Starts the first goroutine of the crew, unless it was started. From then on there is always at least one.
-fn start_first() -> io::Result<()> {
+fn start_first(site: &'static Location<'static>) -> io::Result<()> {
     static STARTED: AtomicBool = AtomicBool::new(false);
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if STARTED.load(Ordering::Acquire) {
@@ -267,7 +295,7 @@ fn start_first() -> io::Result<()> {
     let _guard = ONE_AT_A_TIME.lock();
     if !STARTED.load(Ordering::Acquire) {
         CREW.lock().coming = true;
-        start()?;
+        start(site)?;
         STARTED.store(true, Ordering::Release);
     }
     Ok(())
@@ -332,7 +360,7 @@ fn work() {
     let mut came = true;
     loop {
         if came && is_too_small() {
-            match start() {
+            match start(site()) {
                 Ok(()) => return,
                 Err(_) => came = false,
             }
@@ -377,7 +405,7 @@ fn take(came: bool) -> Option<&'static Task> {
         Some(Next::New) => {
             drop(inside);
             // Without memory this goroutine goes on alone (see C2 in the file's head).
-            let _only_slower = start();
+            let _only_slower = start(site());
         }
         None => {}
     }

@@ -13,7 +13,7 @@ use crate::test_util::PATIENCE;
 fn start(group: &Arc<WaitGroup>, future: impl Future<Output = ()> + Send + 'static) {
     group.add(1);
     let group = group.clone();
-    spawn(async move {
+    spawn(Location::caller(), async move {
         future.await;
         group.done();
     })
@@ -152,7 +152,7 @@ fn a_panic_ends_its_task_only() {
     for number in 0..20 {
         group.add(1);
         let ends = Ends(group.clone());
-        spawn(async move {
+        spawn(Location::caller(), async move {
             let _ends = ends;
             assert_ne!(number % 2, 0, "an odd number, please");
         })

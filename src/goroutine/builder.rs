@@ -33,7 +33,9 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the name, which appears in panic messages, dumps and traces.
+    /// Sets the name, which appears in panic messages, dumps and traces. `std::thread::current().name()` is
+    /// this name, too, unless it contains a NUL, or std keeps the names of threads in a way that gort does
+    /// not know.
     pub fn name(mut self, name: String) -> Builder {
         self.name = Some(name);
         self
@@ -70,7 +72,16 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (spec, name) = self.parts(true, Location::caller())?;
+        self.spawn_at(Location::caller(), f)
+    }
+
+    /// Like [`spawn`](Builder::spawn); reports say that it was started at `site`.
+    pub(crate) fn spawn_at<F, T>(self, site: &'static Location<'static>, f: F) -> io::Result<JoinHandle<T>>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let (spec, name) = self.parts(true, site)?;
         // SAFETY: everything is 'static.
         unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
     }

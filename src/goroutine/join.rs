@@ -20,9 +20,11 @@ use crate::goroutine::waker::Polled;
 use crate::sched::boot;
 use crate::sched::park::park_ready::park;
 use crate::sched::run::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
+use crate::sched::types::current::current;
 use crate::sched::types::g::Info;
 use crate::sched::types::wait_reason::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::tls;
 
 /// The result of a goroutine: what its function returned, or the payload of its panic.
 pub(super) type Outcome<T> = Result<T, Box<dyn Any + Send + 'static>>;
@@ -129,6 +131,9 @@ struct Work<F, T> {
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     fn run(&mut self) {
         let Some(f) = self.f.take() else { return };
+        if let Some(name) = &self.packet.info.name {
+            name_thread(name);
+        }
         // SAFETY: we are the goroutine, and the joiner reads the result only after `finish`.
         unsafe { self.packet.result.fill(f) };
         // If the handle is gone, nobody will take the result: drop it while the thread-locals still exist. In
@@ -145,6 +150,15 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
         }
         // If the handle is gone, this drops the packet.
         self.packet.release()
+    }
+}
+
+/// Lets `std::thread::current().name()` and panic messages know the goroutine's name. Not in a shared-TLS
+/// goroutine, whose std `Thread` is that of its M.
+#[cold]
+fn name_thread(name: &str) {
+    if current().is_some_and(|g| g.tp.get() != 0) {
+        tls::thread_name::set(name);
     }
 }
 

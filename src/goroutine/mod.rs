@@ -22,7 +22,7 @@ use crate::stack::size::Need;
 pub use builder::Builder;
 pub use current::{Goroutine, current};
 pub use join::JoinHandle;
-pub use run::run;
+pub use run::{__run_test, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 
 /// Starts a goroutine that runs `f`.
@@ -81,18 +81,25 @@ where
 
 /// Starts a goroutine, like Go's `go` statement: `go!(expression)` or `go! { statements }`.
 ///
-/// Variables that the body uses are moved into the goroutine. The value of the macro is a [`JoinHandle`].
+/// Variables that the body uses are moved into the goroutine. Like Go's statement the macro has no value, and
+/// the value of the body is dropped; [`spawn`] returns a handle for those who want it. So `go! { … }` needs
+/// no semicolon.
 ///
 /// ```
 /// # use gort::go;
-/// let greeting = String::from("hello");
-/// let handle = go!(greeting.len());
-/// assert_eq!(handle.join().unwrap(), 5);
+/// let (sender, receiver) = gort::chan::bounded(2);
+/// let other = sender.clone();
+/// go! {
+///     let greeting = String::from("hello");
+///     other.send(greeting.len()).unwrap();
+/// }
+/// go!(sender.send(1).unwrap());
+/// assert_eq!(receiver.iter().sum::<usize>(), 6);
 /// ```
 #[macro_export]
 macro_rules! go {
     ($($body:tt)*) => {
-        $crate::spawn(move || { $($body)* })
+        ::core::mem::drop($crate::spawn(move || { $($body)* }))
     };
 }
 

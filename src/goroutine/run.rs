@@ -4,7 +4,9 @@ use std::panic::{Location, resume_unwind};
 
 use super::{join, stack};
 use crate::sched::run::spawn::Spec;
+use crate::sched::types::current::current;
 use crate::stack::size::Need;
+use crate::tls::output_capture::Capture;
 
 /// Runs `f` as a goroutine and blocks the caller until it returns.
 ///
@@ -36,4 +38,22 @@ where
         Ok(value) => value,
         Err(payload) => resume_unwind(payload),
     }
+}
+
+/// [`run`] for `#[gort::test]`: the test harness captures what the goroutine prints, if it captures what the
+/// calling thread prints.
+#[doc(hidden)]
+#[track_caller]
+pub fn __run_test<F, T>(f: F) -> T
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let capture = current().is_none().then(Capture::of_this_thread);
+    run(move || {
+        if let Some(capture) = capture {
+            capture.install();
+        }
+        f()
+    })
 }

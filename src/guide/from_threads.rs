@@ -61,6 +61,11 @@
 //! });
 //! ```
 //!
+//! - **Names.** `std::thread::current().name()` and panic messages have the name of
+//!   [`Builder::name`](crate::Builder::name). gort finds the place of the name in std's `Thread` when it
+//!   starts, and leaves goroutines unnamed if a version of std keeps it in another way;
+//!   [`current`](crate::current) has the name always. The kernel's name of a thread (`top -H`) stays that of
+//!   the OS thread.
 //! - **Two kinds of pthread mutexes.** Nearly all locks of C and C++ work as on threads, also those that know
 //!   their owner: recursive and error-checking mutexes, `pthread_rwlock_t`, `std::shared_mutex`, the loader's
 //!   lock. For a mutex with *priority inheritance* the kernel has to know the owner: a goroutine that asks

@@ -34,6 +34,9 @@
 //! # });
 //! ```
 //!
+//! A dump leaves out the frames of the runtime with which a goroutine stopped and with which it began.
+//! `{:#}` prints them as well, and `GORT_DEBUG=runtimeframes=1` shows them in all dumps and reports.
+//!
 //! # Leaks: goroutines that wait forever
 //!
 //! [`runtime::leaked`](crate::runtime::leaked) lists the goroutines that wait forever. Such a goroutine

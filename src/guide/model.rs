@@ -22,8 +22,8 @@
 //!
 //! # Starting and joining
 //!
-//! [`spawn`](crate::spawn) works like `std::thread::spawn`, and [`go!`](crate::go) like Go's `go`
-//! statement. Both return a [`JoinHandle`](crate::JoinHandle), which you may drop.
+//! [`spawn`](crate::spawn) works like `std::thread::spawn`: it returns a [`JoinHandle`](crate::JoinHandle),
+//! which you may drop. [`go!`](crate::go) is Go's `go` statement, and has no value.
 //!
 //! ```
 //! #[gort::main]

@@ -49,7 +49,8 @@ pub(super) fn write(response: &Response, now: Instant) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn has_body(status: StatusCode) -> bool {
+/// Whether an answer with this status may have a body.
+pub(super) fn has_body(status: StatusCode) -> bool {
     !status.is_informational() && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&status)
 }
 

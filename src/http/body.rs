@@ -8,12 +8,15 @@ use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind, Read, Write};
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Buf, Bytes, Frame, Incoming, SizeHint};
 
+use super::length::Left;
+use crate::Builder;
 use crate::chan::{Receiver, Sender, bounded};
 use crate::future::{Sleep, block_on, sleep};
 
@@ -42,7 +45,9 @@ enum Kind {
     Request(Box<Upload>),
     Reader(Box<dyn Read + Send>),
     Pieces(Box<Pieces>),
-    Writer(Option<WriteFn>),
+    Writer(Option<WriteFn>, &'static Location<'static>),
+    /// A response's body of unknown length, and the length that the handler has set for it.
+    Declared(Box<(Body, Left)>),
 }
 
 type WriteFn = Box<dyn FnOnce(&mut BodyWriter) -> io::Result<()> + Send>;
@@ -87,8 +92,14 @@ impl Body {
     /// A response body that `write` writes, in a goroutine of its own, as fast as the client accepts it. If
     /// `write` fails or panics, the server cuts the connection off, so that the client does not mistake the
     /// part that it has received for the whole.
+    #[track_caller]
     pub fn from_writer(write: impl FnOnce(&mut BodyWriter) -> io::Result<()> + Send + 'static) -> Body {
-        Body(Kind::Writer(Some(Box::new(write))))
+        Body(Kind::Writer(Some(Box::new(write)), Location::caller()))
+    }
+
+    /// The body, of which at most `length` bytes are sent; fewer are an error.
+    pub(super) fn declared(self, length: u64) -> Body {
+        Body(Kind::Declared(Box::new((self, Left::new(length)))))
     }
 
     /// Reads the whole body into memory.
@@ -118,17 +129,25 @@ impl Body {
 
     /// Moves the reading of a `Reader` body to a goroutine of its own. The handler of a request whose body is
     /// still being received may return a reader of that very body. Such a read makes progress only while the
-    /// connection is polled, so the goroutine that polls the connection must not block in it.
-    pub(super) fn read_elsewhere(self) -> Body {
+    /// connection is polled, so the goroutine that polls the connection must not block in it. `site` is where
+    /// reports say that the goroutine was started.
+    pub(super) fn read_elsewhere(self, site: &'static Location<'static>) -> Body {
         match self.0 {
-            Kind::Reader(mut reader) => Body::from_writer(move |out| {
-                // Sends the result of each read at once, like `poll_frame` does.
-                while let piece @ [_, ..] = &*read_piece(&mut reader)? {
-                    out.write_all(piece)?;
-                    out.flush()?;
-                }
-                Ok(())
-            }),
+            Kind::Reader(mut reader) => {
+                let write: WriteFn = Box::new(move |out| {
+                    // Sends the result of each read at once, like `poll_frame` does.
+                    while let piece @ [_, ..] = &*read_piece(&mut reader)? {
+                        out.write_all(piece)?;
+                        out.flush()?;
+                    }
+                    Ok(())
+                });
+                Body(Kind::Writer(Some(write), site))
+            }
+            Kind::Declared(declared) => {
+                let (body, left) = *declared;
+                Body(Kind::Declared(Box::new((body.read_elsewhere(site), left))))
+            }
             _ => self,
         }
     }
@@ -136,10 +155,13 @@ impl Body {
     /// The pieces of a body that a function writes. The first call starts the goroutine that runs the
     /// function.
     fn pieces(&mut self) -> Option<&mut Pieces> {
-        if let Kind::Writer(write) = &mut self.0 {
+        if let Kind::Writer(write, site) = &mut self.0 {
             let write = write.take()?;
             let (sender, receiver) = bounded(2);
-            crate::spawn(move || BodyWriter::run(sender, write));
+            let failed = sender.clone();
+            if let Err(error) = Builder::new().spawn_at(site, move || BodyWriter::run(sender, write)) {
+                let _fits = failed.send(Err(error));
+            }
             self.0 = Kind::Pieces(Box::new(Pieces { receiver, rest: Bytes::new(), waiting: None }));
         }
         match &mut self.0 {
@@ -206,9 +228,10 @@ impl Read for Body {
         let bytes = match &mut self.0 {
             Kind::Empty => return Ok(0),
             Kind::Reader(reader) => return reader.read(buf),
+            Kind::Declared(declared) => return declared.0.read(buf),
             Kind::Bytes(bytes) => bytes,
             Kind::Request(upload) => upload.next()?,
-            Kind::Writer(_) | Kind::Pieces(_) => {
+            Kind::Writer(..) | Kind::Pieces(_) => {
                 let Some(pieces) = self.pieces() else { return Ok(0) };
                 if pieces.rest.is_empty() {
                     let Ok(piece) = pieces.receiver.recv() else { return Ok(0) };
@@ -256,10 +279,17 @@ impl hyper::body::Body for Body {
             Kind::Reader(reader) => {
                 read_piece(reader).map(|piece| (!piece.is_empty()).then(|| piece.into())).transpose()
             }
-            Kind::Writer(_) | Kind::Pieces(_) => match self.pieces() {
+            Kind::Writer(..) | Kind::Pieces(_) => match self.pieces() {
                 Some(pieces) => ready!(pieces.poll(context)),
                 None => None,
             },
+            Kind::Declared(declared) => {
+                let (body, left) = &mut **declared;
+                match ready!(Pin::new(body).poll_frame(context)).transpose() {
+                    Ok(frame) => left.count(frame.and_then(|frame| frame.into_data().ok())).transpose(),
+                    Err(error) => Some(Err(error)),
+                }
+            }
         };
         Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
     }

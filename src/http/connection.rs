@@ -25,6 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 
 use super::body::{Body, Upload};
+use super::delivery::Delivery;
 use super::handler::{Handler, IntoResponse};
 use super::handover::{Quiet, Start, call};
 use super::timeouts::{ConnectionTimer, Ending, Limits};
@@ -48,8 +49,8 @@ struct State {
     idle_since: Cell<Instant>,
     /// A request was answered during the current poll.
     answered: Cell<bool>,
-    /// When the client stopped accepting what the server writes.
-    blocked_since: Cell<Option<Instant>>,
+    /// What the client takes of what the server writes.
+    delivery: Cell<Delivery>,
     /// The last request was read to its end, and nothing has been read since. Then hyper's state holds
     /// nothing that the next request needs.
     between_requests: Cell<bool>,
@@ -65,17 +66,19 @@ impl State {
     /// The exact time at which the current wait for the client exceeds its limit. `None` if the connection
     /// does not wait for its client.
     fn deadline(&self, limits: &Limits) -> Option<Instant> {
-        match self.blocked_since.get() {
-            Some(since) => since.checked_add(limits.write_timeout),
-            None if self.busy.get() == 0 => self.idle_since.get().checked_add(limits.head_timeout),
-            None => None,
+        let delivery = self.delivery.get();
+        if delivery.waits() {
+            delivery.deadline(limits.write_timeout)
+        } else if self.busy.get() == 0 {
+            self.idle_since.get().checked_add(limits.head_timeout)
+        } else {
+            None
         }
     }
 
     /// Since when the connection has been idle between two requests. `None` if something is in progress.
     fn may_sleep(&self) -> Option<Instant> {
-        let nothing =
-            self.busy.get() == 0 && self.blocked_since.get().is_none() && self.between_requests.get();
+        let nothing = self.busy.get() == 0 && !self.delivery.get().waits() && self.between_requests.get();
         nothing.then(|| self.idle_since.get())
     }
 }
@@ -97,7 +100,7 @@ pub(super) async fn run<H: Handler>(
         busy: Cell::new(0),
         idle_since: Cell::new(start.since),
         answered: Cell::new(false),
-        blocked_since: Cell::new(None),
+        delivery: Cell::default(),
         between_requests: Cell::new(false),
         answer: Cell::new(start.answer),
     });
@@ -169,7 +172,8 @@ async fn serve<H: Handler>(
             if quiet.is_some_and(|quiet| quiet <= now) {
                 return Poll::Ready(true);
             }
-            let Some(next) = over.into_iter().chain(quiet).min() else { return Poll::Pending };
+            let look = state.delivery.get().next_look(limits.write_timeout, now);
+            let Some(next) = over.into_iter().chain(quiet).chain(look).min() else { return Poll::Pending };
             if timer.covers(next, now, context) {
                 return Poll::Pending;
             }
@@ -221,7 +225,8 @@ async fn answer<H: Handler>(
     }
     let request = Request::from_parts(parts, upload.into());
     let builder = limits.stack_size.map_or_else(crate::Builder::new, |n| crate::Builder::new().stack_size(n));
-    match builder.spawn(move || handler.handle(request).map(Body::read_elsewhere)) {
+    let site = limits.site;
+    match builder.spawn_at(site, move || call(&*handler, request).map(|body| body.read_elsewhere(site))) {
         Ok(handle) => handle.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
@@ -281,7 +286,8 @@ impl hyper::body::Body for Sent {
     }
 }
 
-/// The stream, which also records since when a client has not read.
+/// The stream, which also records what the client takes. hyper tries to write in each poll of the connection
+/// as long as it has something to write.
 struct Transport {
     stream: Stream<TcpStream>,
     /// The bytes that were read from the stream before hyper got it.
@@ -290,16 +296,14 @@ struct Transport {
 }
 
 impl Transport {
-    /// Records whether a write was accepted or blocked.
-    fn note<T>(&self, poll: Poll<T>) -> Poll<T> {
-        let state = &self.state;
-        match poll {
-            Poll::Ready(_) => state.blocked_since.set(None),
-            Poll::Pending if state.blocked_since.get().is_none() => {
-                state.blocked_since.set(Some(clock::now()));
-            }
-            Poll::Pending => {}
+    /// Records whether a write was accepted.
+    fn note(&self, poll: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        let mut delivery = self.state.delivery.get();
+        match &poll {
+            Poll::Ready(written) => delivery.accepted(written.as_ref().map_or(0, |written| *written)),
+            Poll::Pending => delivery.refused(self.stream.untaken(), clock::now()),
         }
+        self.state.delivery.set(delivery);
         poll
     }
 }

@@ -1,5 +1,6 @@
 //! Request handlers ([`Handler`]) and what they may return ([`IntoResponse`]).
 
+use std::fmt;
 use std::io::{self, Write};
 
 use super::{Body, Bytes, Request, Response, StatusCode};
@@ -20,6 +21,11 @@ use super::{Body, Bytes, Request, Response, StatusCode};
 /// ```
 pub trait Handler: Send + Sync + 'static {
     /// Answers one request. The handler may block. If it panics, the client gets a 500.
+    ///
+    /// The client also gets a 500 if the handler sets a `content-length` that is no number or not the length
+    /// of its body; the reason is printed to standard error. A body that is read or written while it is sent
+    /// is cut at the length that the handler set. If it ends earlier, the server prints the reason and cuts
+    /// the connection off.
     fn handle(&self, request: Request) -> Response;
 }
 
@@ -77,9 +83,14 @@ impl<T: IntoResponse, E: IntoResponse> IntoResponse for Result<T, E> {
 
 impl IntoResponse for io::Error {
     fn into_response(self) -> Response {
-        let _nobody_listens = writeln!(io::stderr(), "gort: an HTTP handler failed: {self}");
+        report(&self);
         StatusCode::INTERNAL_SERVER_ERROR.into_response()
     }
+}
+
+/// Says on standard error what a handler did wrong.
+pub(super) fn report(error: &dyn fmt::Display) {
+    let _nobody_listens = writeln!(io::stderr(), "gort: an HTTP handler failed: {error}");
 }
 
 macro_rules! bodies {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use hyper::body::Bytes;
 
 use super::handler::{Handler, IntoResponse};
-use super::{Request, Response, StatusCode};
+use super::{Method, Request, Response, StatusCode, length};
 use crate::hyper::Stream;
 use crate::net::TcpStream;
 
@@ -28,8 +28,9 @@ pub(super) struct Quiet {
     pub(super) since: Instant,
 }
 
-/// Calls the handler. A panic becomes a response with status 500.
+/// Calls the handler. A panic becomes a response with status 500, and so does a wrong `content-length`.
 pub(super) fn call<H: Handler>(handler: &H, request: Request) -> Response {
-    catch_unwind(AssertUnwindSafe(|| handler.handle(request)))
+    let to_head = request.method() == Method::HEAD;
+    catch_unwind(AssertUnwindSafe(|| length::checked(handler.handle(request), to_head)))
         .unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }

@@ -39,9 +39,11 @@
 mod answer;
 mod body;
 mod connection;
+mod delivery;
 mod handler;
 mod handover;
 mod head;
+mod length;
 mod plain;
 mod server;
 mod timeouts;
@@ -70,6 +72,7 @@ pub type Response = hyper::Response<Body>;
 ///
 /// # Errors
 /// If the listener cannot be bound to `address`, or fails later.
+#[track_caller]
 pub fn serve(address: impl ToSocketAddrs, handler: impl Handler) -> io::Result<()> {
     Server::new().serve(address, handler)
 }

@@ -20,6 +20,7 @@ use std::time::Instant;
 use hyper::body::Bytes;
 use hyper::rt::Write;
 
+use super::delivery::Delivery;
 use super::handler::Handler;
 use super::handover::{Quiet, Start, call};
 use super::timeouts::{ConnectionTimer, Ending, Limits};
@@ -151,21 +152,32 @@ impl Plain {
 
     /// Waits until the client has accepted the rest of an answer, within the write and shutdown timeouts.
     async fn send_rest(&mut self, mut out: &[u8], limits: &Limits, ending: &mut Ending<'_>) -> Option<()> {
-        let (mut taken_at, mut ends_at) = (clock::now(), None);
-        let sleep = pin!(sleep_until(taken_at));
+        let (mut delivery, mut ends_at) = (Delivery::default(), None);
+        let sleep = pin!(sleep_until(clock::now()));
         let mut timer = ConnectionTimer::new(sleep);
         poll_fn(|context| {
-            let now = clock::now();
+            let mut now = clock::now();
             if ends_at.is_none() && ending.poll(context) {
                 ends_at = now.checked_add(limits.shutdown_timeout);
             }
             while !out.is_empty() {
                 let Poll::Ready(sent) = self.poll_send(out, context) else {
-                    let over = taken_at.checked_add(limits.write_timeout).into_iter().chain(ends_at).min();
-                    return timer.poll(over, now, context).map(|()| None);
+                    delivery.refused(self.stream.untaken(), now);
+                    let over = delivery.deadline(limits.write_timeout).into_iter().chain(ends_at).min();
+                    if over.is_some_and(|over| over <= now) {
+                        return Poll::Ready(None);
+                    }
+                    let look = delivery.next_look(limits.write_timeout, now);
+                    let next = over.into_iter().chain(look).min();
+                    if next.is_none_or(|next| timer.covers(next, now, context)) {
+                        return Poll::Pending;
+                    }
+                    now = clock::now();
+                    continue;
                 };
                 let Ok(length) = sent else { return Poll::Ready(None) };
-                (out, taken_at) = (&out[length..], now);
+                delivery.accepted(length);
+                out = &out[length..];
             }
             Poll::Ready(Some(()))
         })

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::ToSocketAddrs;
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -44,6 +45,7 @@ impl Default for Server {
 
 impl Server {
     /// A server with default limits. Each method below states the default of its limit.
+    #[track_caller]
     pub fn new() -> Server {
         Server {
             limits: Limits {
@@ -55,6 +57,7 @@ impl Server {
                 keep_alive: true,
                 shutdown_timeout: Duration::from_secs(30),
                 stack_size: None,
+                site: Location::caller(),
             },
             max_connections: 65_536,
         }
@@ -102,7 +105,9 @@ impl Server {
         self
     }
 
-    /// How long a client may go without accepting any bytes of an answer. Default: 60 s.
+    /// How long a client may go without taking any bytes of an answer. Default: 60 s. What counts is what the
+    /// client's side has acknowledged, and not what the kernel has accepted for it; so a slow client is
+    /// served as long as it takes some bytes in each such time. The server looks eight times in each timeout.
     pub fn write_timeout(mut self, timeout: Duration) -> Server {
         self.limits.write_timeout = timeout;
         self
@@ -125,6 +130,7 @@ impl Server {
     ///
     /// # Errors
     /// If the listener cannot be bound to `address`, or fails later.
+    #[track_caller]
     pub fn serve(&self, address: impl ToSocketAddrs, handler: impl Handler) -> io::Result<()> {
         self.serve_until(&Context::background(), TcpListener::bind(address)?, handler)
     }
@@ -136,13 +142,15 @@ impl Server {
     /// # Errors
     /// The listener's error if it failed; `InvalidInput` if no goroutine can have a stack of
     /// [`stack_size`](Server::stack_size); otherwise `TimedOut` if the server had to cut off some requests.
+    #[track_caller]
     pub fn serve_until(&self, ctx: &Context, listener: TcpListener, handler: impl Handler) -> io::Result<()> {
         self.limits.stack_size.map_or(Ok(()), crew::need_stack)?;
         let listener = Arc::new(listener);
         // The connections end with the caller's context, and also when the accept loop ends because of an
         // error.
         let (ending, end) = ctx.with_cancel();
-        let open = Open::new(handler, self, ending);
+        let limits = Limits { site: Location::caller(), ..self.limits.clone() };
+        let open = Open::new(handler, limits, self.max_connections, ending);
         let closing = listener.clone();
         let at_end = ctx.after_func(move || closing.close());
         let result = loop {
@@ -192,12 +200,12 @@ const MANY: usize = 64;
 const SOON: Duration = Duration::from_secs(1);
 
 impl<H: Handler> Open<H> {
-    fn new(handler: H, server: &Server, ctx: Context) -> Arc<Open<H>> {
+    fn new(handler: H, limits: Limits, max_connections: usize, ctx: Context) -> Arc<Open<H>> {
         Arc::new(Open {
             handler: Arc::new(handler),
-            limits: server.limits.clone(),
+            limits,
             ctx,
-            places: Semaphore::new(server.max_connections),
+            places: Semaphore::new(max_connections),
             running: WaitGroup::new(),
             slept: AtomicUsize::new(0),
             // The allocator keeps free pages that lie between allocations in use; only a trim returns them.
@@ -213,7 +221,7 @@ impl<H: Handler> Connection<H> {
     /// Lets the crew serve the connection until it ends or needs hyper. If there is no memory for it, the
     /// connection is closed and the others continue.
     fn attend(self, plain: Plain) {
-        let _served = crew::spawn(async move {
+        let _served = crew::spawn(self.0.limits.site, async move {
             let open = &self.0;
             if let Some(start) = plain.serve(&*open.handler, &open.limits, &open.ctx).await {
                 self.leave_to_hyper(start);
@@ -224,7 +232,7 @@ impl<H: Handler> Connection<H> {
     /// Continues the connection with hyper. This is a separate future because it is much larger than the
     /// plain one.
     fn leave_to_hyper(self, start: Start) {
-        let _served = crew::spawn(async move {
+        let _served = crew::spawn(self.0.limits.site, async move {
             let open = &self.0;
             let quiet = connection::run(start, &open.handler, &open.limits, &open.ctx).await;
             if let Some(quiet) = quiet {

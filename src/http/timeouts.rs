@@ -1,6 +1,7 @@
 //! How long a connection waits: the limits of the server, its shutdown signal, and one timer per connection.
 
 use std::future::Future;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub(super) struct Limits {
     pub(super) keep_alive: bool,
     pub(super) shutdown_timeout: Duration,
     pub(super) stack_size: Option<usize>,
+    /// Where the program started the server: reports name it for the server's goroutines.
+    pub(super) site: &'static Location<'static>,
 }
 
 /// A connection's view of the server's shutdown.

@@ -113,6 +113,14 @@ impl<S: AsyncStream> Stream<S> {
     }
 }
 
+#[cfg(feature = "http")]
+impl Stream<TcpStream> {
+    /// How many of the bytes written the client has not taken yet.
+    pub(crate) fn untaken(&self) -> usize {
+        fd::unacknowledged(self.stream.io().inner().as_fd())
+    }
+}
+
 impl<S: AsyncStream> Drop for Stream<S> {
     fn drop(&mut self) {
         self.stream.io().stop_polls(&mut self.polls);

@@ -30,8 +30,9 @@ use crate::diag::leak;
 /// Every goroutine in the result does wait forever, in safe code that keeps its handles at aligned addresses
 /// and forgets no guards. But the result may lack some: memory is searched word by word, and a word that is
 /// no longer used, or that only looks like the address of a channel, counts as well; so does everything on
-/// the heap, even if only a leaked goroutine can reach it. A goroutine that is missed once is often found
-/// later, when memory was used for something else.
+/// the heap, even if only a leaked goroutine can reach it. In particular, the function that started leaked
+/// goroutines in a loop may have the handles of the last one in its frame until it returns. A goroutine that
+/// is missed once is often found later, when memory was used for something else.
 ///
 /// A signal stops all threads of the process for the search: for some milliseconds for each 10 MB of memory
 /// in use. The result is `None` if the search was not possible: if a thread cannot be stopped (it blocks the

@@ -63,6 +63,9 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Called when a P became idle without its M calling `poll_wait`: makes sure that an M polls.
     fn ensure_poller(sched: &Sched<Self>);
 
+    /// Called by the owner of a busy P, at rare ticks: gives up memory that the P keeps and does not use.
+    fn give_up_unused(&self, p: &'static P);
+
     /// A retired P has no owner any more. Its queue is empty.
     fn p_retired(sched: &Sched<Self>, p: &'static P);
 }

@@ -61,6 +61,11 @@ impl Shared {
         let _kept = self.fresh.try_push_back(slot);
     }
 
+    /// Keeps a slot that was not in use for about an epoch: the next trimming may have it.
+    fn put_unused(&mut self, slot: &'static Slot) {
+        self.unused += usize::from(self.fresh.try_push_front(slot));
+    }
+
     /// Called before the lock is released, if this is the growable class.
     fn count(&self, class: SizeClass) {
         if class.is_growable() {
@@ -133,7 +138,7 @@ impl Local {
         // may take it.
         let _kept = own.try_push_back(slot);
         if own.len() > PER_P {
-            spill(own, class, PER_P / 2);
+            spill(own, class, PER_P / 2, Shared::put);
         }
         let epoch = EPOCH.load(Ordering::Relaxed);
         if self.epoch != epoch {
@@ -145,7 +150,17 @@ impl Local {
     #[cold]
     fn begin(&mut self, epoch: u32) {
         self.epoch = epoch;
-        self.shed(KEPT);
+        self.shed(KEPT, Shared::put);
+    }
+
+    /// For a busy P, by its owner, now and then: gives up what it kept although it needed no slot for a
+    /// while. Never the last slot: its goroutine may still be about to leave it.
+    #[inline]
+    pub(crate) fn give_up_unused(&mut self) {
+        let epoch = EPOCH.load(Ordering::Relaxed);
+        if self.epoch != epoch && self.lists.iter().any(|own| own.len() > KEPT) {
+            self.shed(KEPT, Shared::put_unused);
+        }
     }
 
     /// Takes one of its slots, of any class.
@@ -155,15 +170,15 @@ impl Local {
 
     /// Moves all slots of a retired P to the shared lists.
     pub(crate) fn flush(&mut self) {
-        self.shed(0);
+        self.shed(0, Shared::put);
     }
 
     /// Moves all but the last `keep` slots of each list to the shared lists.
-    fn shed(&mut self, keep: usize) {
+    fn shed(&mut self, keep: usize, put: fn(&mut Shared, &'static Slot)) {
         for own in &mut self.lists {
             let old = own.len().saturating_sub(keep);
             if let Some(class) = own.back().map(Slot::class).filter(|_| old != 0) {
-                spill(own, class, old);
+                spill(own, class, old, put);
             }
         }
     }
@@ -215,13 +230,13 @@ fn refill(own: &mut PtrDeque<Slot>, class: SizeClass) -> Option<&'static Slot> {
     Some(first)
 }
 
-/// Gives the `count` oldest to the shared list.
+/// Gives the `count` oldest to the shared list, by `put`.
 #[cold]
-fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize) {
+fn spill(own: &mut PtrDeque<Slot>, class: SizeClass, count: usize, put: fn(&mut Shared, &'static Slot)) {
     let mut shared = SHARED[class.index()].lock_inside();
     for _ in 0..count {
         let Some(slot) = own.pop_front() else { break };
-        shared.put(slot);
+        put(&mut shared, slot);
     }
     shared.count(class);
 }

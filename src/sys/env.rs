@@ -55,6 +55,8 @@ pub(crate) struct DebugOptions {
     pub(crate) deadlock: bool,
     /// Print all goroutines on SIGQUIT.
     pub(crate) sigquit: bool,
+    /// Let dumps show the runtime's own frames, too.
+    pub(crate) runtimeframes: bool,
 }
 
 impl Default for DebugOptions {
@@ -67,6 +69,7 @@ impl Default for DebugOptions {
             updatemaxprocs: true,
             deadlock: true,
             sigquit: true,
+            runtimeframes: false,
         }
     }
 }
@@ -74,7 +77,7 @@ impl Default for DebugOptions {
 type Setter = fn(&mut DebugOptions, u32);
 
 /// Every key, with the function that applies its value.
-const KEYS: [(&str, Setter); 7] = [
+const KEYS: [(&str, Setter); 8] = [
     ("schedtrace", |debug, ms| debug.schedtrace = (ms > 0).then(|| Duration::from_millis(ms.into()))),
     ("scheddetail", |debug, on| debug.scheddetail = on > 0),
     ("asyncpreemptoff", |debug, on| debug.asyncpreemptoff = on > 0),
@@ -82,6 +85,7 @@ const KEYS: [(&str, Setter); 7] = [
     ("updatemaxprocs", |debug, on| debug.updatemaxprocs = on > 0),
     ("deadlock", |debug, on| debug.deadlock = on > 0),
     ("sigquit", |debug, on| debug.sigquit = on > 0),
+    ("runtimeframes", |debug, on| debug.runtimeframes = on > 0),
 ];
 
 /// Reads this process's environment.

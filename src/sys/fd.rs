@@ -68,6 +68,15 @@ pub(crate) fn recv_uninit(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>]) -> io
     returned(unsafe { syscall6(libc::SYS_recvfrom, fd, address, buf.len(), 0, 0, 0) })
 }
 
+/// How many bytes of those sent to a TCP socket the other side has not acknowledged yet; 0 if unknown.
+#[cfg(feature = "http")]
+pub(crate) fn unacknowledged(fd: BorrowedFd<'_>) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ writes one int.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) } == 0;
+    if done { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+}
+
 /// Sends to a connected socket. A broken connection gives an error (EPIPE), not SIGPIPE.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {

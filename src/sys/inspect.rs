@@ -41,6 +41,13 @@ impl File {
     }
 }
 
+/// The word at an address of this process, if there is memory that can be read.
+pub(crate) fn word_at(address: usize) -> Option<usize> {
+    let mut bytes = [0; size_of::<usize>()];
+    let read = File::open(c"/proc/self/mem")?.read_at(&mut bytes, address as u64)?;
+    (read == bytes.len()).then(|| usize::from_ne_bytes(bytes))
+}
+
 impl Drop for File {
     fn drop(&mut self) {
         // SAFETY: this value owns the descriptor.

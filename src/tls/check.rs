@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::layout::Layout;
-use super::{block, malloc_cache, pristine};
+use super::{block, malloc_cache, pristine, thread_name};
 use crate::arch;
 use crate::sys::mem;
 
@@ -46,6 +46,7 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     let (first, _) = new_block(layout)?;
     // SAFETY: nobody has run on the new block yet.
     unsafe { malloc_cache::learn(layout, first) };
+    thread_name::learn();
     MARK.set(1);
     let own_thread = std::thread::current().id();
     let (tp, memory) = new_block(layout)?;
@@ -70,7 +71,10 @@ fn try_block(layout: &Layout, current: isize) -> Result<(), String> {
     // SAFETY: as for the first switch.
     unsafe {
         arch::set_thread_pointer(tp);
-        block::with_kernel_id(tp, || again.look());
+        block::with_kernel_id(tp, || {
+            again.look();
+            thread_name::check();
+        });
         block::run_destructors();
         arch::set_thread_pointer(own);
     }

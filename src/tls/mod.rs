@@ -17,6 +17,8 @@
 //! - [`loaded`] handles libraries that are loaded while goroutines run.
 //! - [`malloc_cache`] lets all goroutines of an M use the M's cache of free memory.
 //! - [`pristine`] recognises a goroutine that used no thread-locals, which saves most of the work at its end.
+//! - [`output_capture`] lets the goroutine of a test print to where the test harness collects its output.
+//! - [`thread_name`] gives the `std::thread::Thread` of a goroutine its name.
 //! - [`check`] runs code on a block before the runtime relies on it.
 //!
 //! From one goroutine's switch-out to the next one's switch-in, the scheduler still runs on the old
@@ -28,7 +30,9 @@ mod check;
 pub(crate) mod layout;
 pub(crate) mod loaded;
 pub(crate) mod malloc_cache;
+pub(crate) mod output_capture;
 mod pristine;
+pub(crate) mod thread_name;
 
 pub(crate) use check::run as self_check;
 

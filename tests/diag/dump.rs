@@ -43,6 +43,33 @@ fn assert_own_frames_are_hidden(text: &str) {
 }
 
 #[test]
+fn the_frames_of_the_runtime_are_shown_on_request() {
+    const NAME: &str = "the_frames_of_the_runtime_are_shown_on_request";
+    let assert_shown = |text: &str| {
+        for shown in ["gort::sched", "ResultPlace"] {
+            assert!(text.contains(shown), "{shown} is hidden:\n{text}");
+        }
+    };
+    if !common::is_child("all frames") {
+        let mut child = common::child(NAME, "all frames");
+        child.env("GORT_DEBUG", "runtimeframes=1");
+        common::run_ok(child);
+    }
+    let (sender, receiver) = gort::chan::bounded::<()>(0);
+    let reader = named("reader", move || receive_in_depth(&receiver, 5));
+    let seen = until_seen("reader", "chan receive");
+    assert_shown(&format!("{seen:#}"));
+    assert_shown(&format!("{:#}", dump()));
+    if common::is_child("all frames") {
+        assert_shown(&seen.to_string());
+    } else {
+        assert_own_frames_are_hidden(&seen.to_string());
+    }
+    drop(sender);
+    reader.join().unwrap();
+}
+
+#[test]
 fn a_waiting_goroutine_has_reason_name_site_and_stack() {
     let (sender, receiver) = gort::chan::bounded::<()>(0);
     let line = line!() + 1;

@@ -67,6 +67,24 @@ fn goroutines_that_wait_for_each_other_are_listed() {
     );
 }
 
+/// Starts goroutines in a loop, each of which waits for a channel that it alone has.
+#[inline(never)]
+fn leak(name: &str, count: usize) {
+    for _ in 0..count {
+        let (sender, receiver) = unbounded::<u32>();
+        let _detached = named(name, move || {
+            let _forgotten = sender;
+            receiver.recv().is_ok()
+        });
+    }
+}
+
+#[test]
+fn identical_leaks_are_all_listed() {
+    must_be_found(|name| leak(name, 3), &[("chan receive", 3)]);
+    must_be_found(|name| leak(name, 30), &[("chan receive", 30)]);
+}
+
 #[test]
 fn a_receiver_whose_sender_is_forgotten_is_listed() {
     must_be_found(

@@ -64,7 +64,8 @@ fn a_detached_panic_is_reported_with_id_name_and_spawn_site() {
         printed.value("unnamed id"),
         printed.value("unnamed line")
     );
-    for expected in [&named, &unnamed, "out of money", "called `Option::unwrap()` on a `None` value"] {
+    let std = "thread 'payments' (";
+    for expected in [&named, &unnamed, std, "out of money", "called `Option::unwrap()` on a `None` value"] {
         assert!(printed.stderr.contains(expected), "no {expected:?} in\n{}", printed.stderr);
     }
 }

@@ -91,24 +91,24 @@ fn remaining_goroutines_do_not_hold_the_process() {
         gort::run(|| {
             let started = Arc::new(AtomicUsize::new(0));
             let up = started.clone();
-            let forever = go! {
+            let forever = gort::spawn(move || {
                 up.fetch_add(1, Ordering::Relaxed);
                 loop {
                     gort::yield_now();
                 }
-            };
+            });
             let up = started.clone();
             go! {
                 up.fetch_add(1, Ordering::Relaxed);
                 let _ = forever.join();
-            };
+            }
             let up = started.clone();
             // The next goroutine blocks its thread forever: let there be Ps for the others.
             gort::runtime::set_max_procs(8);
             go! {
                 up.fetch_add(1, Ordering::Relaxed);
                 std::thread::park();
-            };
+            }
             let up = started.clone();
             go! {
                 let _bound = gort::runtime::os_thread_guard();
@@ -116,7 +116,7 @@ fn remaining_goroutines_do_not_hold_the_process() {
                 loop {
                     gort::yield_now();
                 }
-            };
+            }
             until("all have started", || started.load(Ordering::Relaxed) == 4);
             println!("ready=yes");
         });
@@ -135,9 +135,9 @@ fn a_goroutine_may_end_the_process() {
                     loop {
                         gort::yield_now();
                     }
-                };
+                }
             }
-            go!(std::process::exit(7)).join().unwrap();
+            gort::spawn(|| std::process::exit(7)).join().unwrap();
         });
         return;
     }
@@ -148,17 +148,20 @@ fn a_goroutine_may_end_the_process() {
 #[test]
 fn go_takes_an_expression_or_statements() {
     let word = String::from("gort");
-    let length = go!(word.len());
-    let sum = go! {
+    let (sender, receiver) = gort::chan::bounded(0);
+    let other = sender.clone();
+    // Without a semicolon, also where the body has a value.
+    go! {
         let mut sum = 0;
         for n in 1..=10 {
             sum += n;
         }
-        sum
-    };
+        other.send(sum)
+    }
+    go! {}
+    let () = go!(sender.send(word.len()).unwrap());
     go!(());
-    go! {};
-    assert_eq!((length.join().unwrap(), sum.join().unwrap()), (4, 55));
+    assert_eq!(receiver.iter().sum::<usize>(), 59);
 }
 
 #[test]
@@ -200,7 +203,7 @@ fn ids_are_unique() {
         }
     };
     let spawn_some = || {
-        let handles: Vec<_> = (0..each).map(|_| go!(gort::current().id())).collect();
+        let handles: Vec<_> = (0..each).map(|_| gort::spawn(|| gort::current().id())).collect();
         keep(
             handles
                 .into_iter()

@@ -60,7 +60,7 @@ fn a_stack_grows_as_deep_as_the_code_goes() {
     }
     gort::scope(|s| {
         s.spawn(|| recurse(8 << 20));
-        gort::go!(recurse(8 << 20)).join().unwrap();
+        gort::spawn(|| recurse(8 << 20)).join().unwrap();
     });
     let group = gort::sync::WaitGroup::new();
     group.go(|| assert!(recurse(8 << 20) > 0));
@@ -247,6 +247,46 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
         memory() < before + (20 << 20)
     });
     use_stacks();
+}
+
+#[test]
+fn a_p_that_is_never_idle_gives_stacks_back_too() {
+    if !common::alone("a_p_that_is_never_idle_gives_stacks_back_too") {
+        return;
+    }
+    let _procs = common::Procs::set(2);
+    let over = Arc::new(AtomicBool::new(false));
+    // No P is idle, and on none does a goroutine end.
+    let busy: Vec<_> = (0..6)
+        .map(|_| {
+            let over = over.clone();
+            gort::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    gort::yield_now();
+                }
+            })
+        })
+        .collect();
+    let before = memory();
+    let here = Arc::new(AtomicUsize::new(0));
+    let deep: Vec<_> = (0..60)
+        .map(|_| {
+            let here = here.clone();
+            gort::spawn(move || {
+                recurse(2 << 20);
+                here.fetch_add(1, Ordering::Relaxed);
+                until("all use their stacks", || here.load(Ordering::Relaxed) == 60);
+            })
+        })
+        .collect();
+    common::join_all(deep);
+    // 120 MB were in use.
+    until("it is given back", || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        memory() < before + (40 << 20)
+    });
+    over.store(true, Ordering::Relaxed);
+    common::join_all(busy);
 }
 
 #[test]

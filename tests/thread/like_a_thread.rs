@@ -21,6 +21,33 @@ fn with_few_and_many_procs(f: impl Fn()) {
 }
 
 #[test]
+fn std_knows_the_name_of_a_goroutine() {
+    let name_of = |builder: gort::Builder| {
+        builder.spawn(|| std::thread::current().name().map(str::to_owned)).unwrap().join().unwrap()
+    };
+    // The same slots are used again and again.
+    for n in 0..1_000 {
+        let name = format!("goroutine {n}{}", "x".repeat(n % 50));
+        assert_eq!(name_of(gort::Builder::new().name(name.clone())), Some(name));
+        assert_eq!(name_of(gort::Builder::new()), None, "the next one is not called so");
+    }
+    assert_eq!(name_of(gort::Builder::new().name("with\0nul".into())), None);
+    assert_eq!(name_of(gort::Builder::new().name(String::new())), Some(String::new()));
+    // A `Thread` may outlive its goroutine.
+    let named = gort::Builder::new().name("short-lived".into());
+    let thread = named.spawn(std::thread::current).unwrap().join().unwrap();
+    assert_eq!(thread.name(), Some("short-lived"));
+    thread.unpark();
+    // A shared-TLS goroutine has the `Thread` of its M.
+    // SAFETY: the closure waits for nothing.
+    let shared = unsafe {
+        let builder = gort::Builder::new().name("shared".into());
+        builder.spawn_shared_tls(|| std::thread::current().name().map(str::to_owned)).unwrap()
+    };
+    assert_ne!(shared.join().unwrap().as_deref(), Some("shared"));
+}
+
+#[test]
 fn threads_can_be_started_and_joined() {
     with_few_and_many_procs(|| {
         let sum: usize = gort::run(|| {

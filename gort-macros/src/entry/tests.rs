@@ -97,7 +97,7 @@ fn attributes_docs_and_visibility_stay_outside() {
             #[cfg(unix)]
             pub(crate) fn it_works() {
                 fn it_works() { #![allow(unused)] panic!("gone") }
-                ::gort::run(it_works)
+                ::gort::__run_test(it_works)
             }
         },
     );

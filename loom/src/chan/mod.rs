@@ -11,6 +11,8 @@ pub(crate) mod waitq;
 pub(crate) mod flavors {
     #[path = "../../../src/chan/flavors/array/mod.rs"]
     pub(crate) mod array;
+    #[path = "../../../src/chan/flavors/discard.rs"]
+    mod discard;
     #[path = "../../../src/chan/flavors/list/mod.rs"]
     pub(crate) mod list;
     #[path = "../../../src/chan/flavors/pad.rs"]

@@ -88,6 +88,8 @@ impl Platform for Model {
 
     fn ensure_poller(_: &Sched<Model>) {}
 
+    fn give_up_unused(&self, _p: &'static P) {}
+
     fn p_retired(_: &Sched<Model>, _p: &'static P) {
         unreachable!("no model changes GOMAXPROCS")
     }

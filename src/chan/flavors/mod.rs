@@ -11,6 +11,7 @@
 pub(crate) mod alarm;
 pub(crate) mod array;
 pub(crate) mod at;
+mod discard;
 pub(crate) mod list;
 pub(crate) mod pad;
 pub(crate) mod payload;

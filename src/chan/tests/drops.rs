@@ -45,17 +45,40 @@ fn buffered_messages_outlive_the_senders() {
     }
 }
 
+/// Sends ten messages, of which the drops of two panic.
+fn send_ten(s: &Sender<Counted>, drops: &Arc<AtomicUsize>) {
+    for i in 0..10 {
+        s.send(if [4, 7].contains(&i) { Counted::panicking(drops) } else { Counted::new(drops) }).unwrap();
+    }
+}
+
 #[test]
-fn a_message_whose_drop_panics_takes_no_other_with_it() {
-    for (s, r) in [bounded(10), unbounded(), bounded(usize::MAX)] {
-        let drops: Arc<AtomicUsize> = Arc::default();
-        for i in 0..10 {
-            s.send(if i == 4 { Counted::panicking(&drops) } else { Counted::new(&drops) }).unwrap();
+fn messages_whose_drops_panic_take_no_others_with_them() {
+    for sender_goes_first in [false, true] {
+        for (s, r) in [bounded(10), unbounded(), bounded(usize::MAX)] {
+            let drops: Arc<AtomicUsize> = Arc::default();
+            send_ten(&s, &drops);
+            let s = if sender_goes_first { None } else { Some(s) };
+            assert!(catch_unwind(AssertUnwindSafe(|| drop(r))).is_err());
+            assert_eq!(drops.load(Ordering::SeqCst), 10);
+            drop(s);
+            assert_eq!(drops.load(Ordering::SeqCst), 10);
+            assert_eq!(Arc::strong_count(&drops), 1);
         }
-        assert!(catch_unwind(AssertUnwindSafe(|| drop(r))).is_err());
-        assert_eq!(drops.load(Ordering::SeqCst), 5);
-        // The other messages are dropped with the channel.
-        drop(s);
+    }
+}
+
+#[test]
+fn messages_whose_drops_panic_do_not_abort_while_the_owner_unwinds() {
+    for (s, r) in [bounded(10), unbounded()] {
+        let drops: Arc<AtomicUsize> = Arc::default();
+        send_ten(&s, &drops);
+        let owner = AssertUnwindSafe(|| {
+            let _r = r;
+            panic!("the owner's own panic");
+        });
+        let payload = catch_unwind(owner).unwrap_err();
+        assert_eq!(payload.downcast_ref::<&str>(), Some(&"the owner's own panic"));
         assert_eq!(drops.load(Ordering::SeqCst), 10);
     }
 }

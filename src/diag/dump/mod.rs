@@ -10,6 +10,7 @@ use std::ffi::c_void;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use self::snapshot::{Holder, Snapshot};
@@ -26,6 +27,9 @@ use crate::sched::types::status::Status;
 ///         /home/me/server/src/main.rs:48
 /// created by goroutine 1 at src/main.rs:31:9
 /// ```
+///
+/// The frames with which the runtime stopped a goroutine or started it are left out. `{:#}` prints them, too,
+/// and `GORT_DEBUG=runtimeframes=1` shows them in every dump.
 #[derive(Clone, Default)]
 pub struct Dump {
     goroutines: Vec<GoroutineTrace>,
@@ -117,7 +121,8 @@ impl GoroutineTrace {
         (self.0.parent != 0).then_some(self.0.parent)
     }
 
-    /// Code addresses of its stack, the innermost first, of at most 64 frames.
+    /// Code addresses of its stack, the innermost first, of at most 64 frames. The runtime's own are among
+    /// them.
     pub fn addresses(&self) -> &[usize] {
         &self.0.frames
     }
@@ -209,7 +214,8 @@ impl GoroutineTrace {
             Some(Holder::Readers(count, known)) => write_readers(f, *count, known)?,
             None => {}
         }
-        let functions = names.of(&self.0.frames);
+        let whole = f.alternate() || RUNTIME_FRAMES.load(Ordering::Relaxed);
+        let functions = names.of(&self.0.frames, whole);
         if functions.is_empty() && self.0.status == Status::Syscall {
             writeln!(f, "\t(in a system call that is not marked as blocking)")?;
         } else if functions.is_empty() && self.0.status == Status::Running {
@@ -231,6 +237,14 @@ impl GoroutineTrace {
     }
 }
 
+/// Every dump shows the runtime's own frames.
+static RUNTIME_FRAMES: AtomicBool = AtomicBool::new(false);
+
+/// Called at boot.
+pub(super) fn show_runtime_frames(yes: bool) {
+    RUNTIME_FRAMES.store(yes, Ordering::Relaxed);
+}
+
 struct Function {
     name: String,
     place: Option<(String, u32)>,
@@ -248,12 +262,15 @@ const STARTED_BY: [&str; 2] = ["gort::goroutine::join::ResultPlace", "gort::sche
 const STOPPED_BY: [&str; 3] = ["gort::sched::", "gort::arch::", "gort::diag::dump::"];
 
 impl Names {
-    /// The functions at these addresses, inlined ones included, without gort's own frames at both ends: those
-    /// that stopped the goroutine, and those that started it.
-    fn of(&mut self, addresses: &[usize]) -> Vec<Rc<Function>> {
+    /// The functions at these addresses, inlined ones included. Unless the `whole` stack is wanted, without
+    /// gort's own frames at both ends: those that stopped the goroutine, and those that started it.
+    fn of(&mut self, addresses: &[usize], whole: bool) -> Vec<Rc<Function>> {
         let mut functions = Vec::new();
         for &address in addresses {
             functions.extend_from_slice(self.0.entry(address).or_insert_with(|| look_up(address)));
+        }
+        if whole {
+            return functions;
         }
         if let Some(start) = functions.iter().position(|f| STARTED_BY.iter().any(|by| f.name.contains(by))) {
             functions.truncate(start);

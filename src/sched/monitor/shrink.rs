@@ -2,7 +2,8 @@
 //!
 //! The housekeeper makes a pass about once a second. In a pass:
 //! - slots of ended goroutines that were in the shared cache, or in that of an idle P, since before the last
-//!   pass keep only their top page;
+//!   pass keep only their top page; a busy P gives what it does not use to the shared cache itself, at its
+//!   rare ticks (`run/find_runnable.rs`);
 //! - goroutines that have been parked since before the last pass keep only what is above their stack pointer.
 //!   Meanwhile the park word's state HELD keeps such a goroutine parked; if a waker readies it, it becomes
 //!   runnable when the pages are gone.

@@ -90,9 +90,11 @@ impl<X: Platform> Sched<X> {
         unsafe { owner.take().as_ref() }
     }
 
-    /// Work that is not done at every tick: sampling latencies, and looking at the global queue first.
+    /// Work that is not done at every tick: sampling latencies, giving up memory, and looking at the global
+    /// queue first.
     #[cold]
     fn at_rare_tick(&self, p: &'static P, tick: u32) -> Option<&'static G> {
+        self.platform.give_up_unused(p);
         let next_wins = p.next_streak.get() < NEXT_STREAK;
         let global_first = p.sampler.look(tick, &p.runq, next_wins, || self.platform.now());
         if global_first { self.take_global_for_fairness(tick) } else { None }

@@ -13,6 +13,7 @@ use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::waiter::Waiter;
+use crate::stack::cache::Local;
 use crate::sys::clock::nanotime;
 use crate::sys::thread;
 use crate::tls;
@@ -117,6 +118,11 @@ impl Platform for Machine {
 
     fn ensure_poller(_: &Sched<Machine>) {
         poll_wait::ensure();
+    }
+
+    fn give_up_unused(&self, p: &'static P) {
+        // SAFETY: the calling M owns the P.
+        unsafe { p.with_slots(Local::give_up_unused) };
     }
 
     fn p_retired(sched: &Sched<Machine>, p: &'static P) {

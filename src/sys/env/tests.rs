@@ -88,7 +88,7 @@ fn bytes_that_are_not_text_are_a_bad_value() {
 fn every_option_can_be_set_in_both_variables() {
     for name in ["GODEBUG", "GORT_DEBUG"] {
         let list = "schedtrace=1000,scheddetail=1,asyncpreemptoff=1,containermaxprocs=0,updatemaxprocs=0,\
-                    deadlock=0,sigquit=0";
+                    deadlock=0,sigquit=0,runtimeframes=1";
         let settings = with(&[(name, list)]);
         let expected = DebugOptions {
             schedtrace: Some(Duration::from_secs(1)),
@@ -98,6 +98,7 @@ fn every_option_can_be_set_in_both_variables() {
             updatemaxprocs: false,
             deadlock: false,
             sigquit: false,
+            runtimeframes: true,
         };
         assert_eq!(settings.debug, expected);
         no_warnings(&settings);
@@ -139,7 +140,7 @@ fn unknown_options_are_only_ours_to_warn_about() {
     let settings = with(&[("GORT_DEBUG", "gctrace=1,scheddetail=1,schedTrace")]);
     assert!(settings.debug.scheddetail);
     let options = "the options are schedtrace, scheddetail, asyncpreemptoff, containermaxprocs, \
-         updatemaxprocs, deadlock, sigquit";
+         updatemaxprocs, deadlock, sigquit, runtimeframes";
     let expected = ["gctrace", "schedTrace"]
         .map(|key| format!("gort: GORT_DEBUG: there is no option {key:?}; {options}"));
     assert_eq!(settings.warnings, expected);

@@ -32,6 +32,7 @@ use std::time::Instant;
 use crate::base::lock::{Guard, Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
 use crate::chan::flavors::array::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WAITING};
+use crate::chan::flavors::discard::discard_all;
 use crate::chan::flavors::relax::Relax;
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::types::wait_reason::WaitReason;
@@ -469,7 +470,7 @@ impl<T> Array<T> {
     /// Closes the channel and drops the buffered messages.
     pub(crate) fn close_and_discard(&self) {
         self.close();
-        while self.try_recv().is_ok() {}
+        discard_all(|| self.try_recv());
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -483,8 +484,8 @@ impl<T> Array<T> {
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
-        // No handle is left, so nobody waits. Messages are left only if the drop of one panicked in
+        // No handle is left, so nobody waits. Messages are left if a send overlapped with
         // `close_and_discard`.
-        while self.try_recv().is_ok() {}
+        discard_all(|| self.try_recv());
     }
 }

@@ -30,6 +30,7 @@ use std::time::Instant;
 use crate::base::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::lock::{Guard, Lock, Rank, Ranked};
 use crate::chan::errors::{RecvTimeoutError, SendTimeoutError, TryRecvError, TrySendError};
+use crate::chan::flavors::discard::discard_all;
 use crate::chan::flavors::list::block::{BLOCK, Block};
 use crate::chan::flavors::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
@@ -479,7 +480,7 @@ impl<T> List<T> {
     /// Closes the channel and drops the buffered messages.
     pub(crate) fn close_and_discard(&self) {
         self.close();
-        while self.try_recv().is_ok() {}
+        discard_all(|| self.try_recv());
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -521,9 +522,9 @@ enum Room {
 
 impl<T> Drop for List<T> {
     fn drop(&mut self) {
-        // No handle is left, so nobody waits. Messages are left only if the drop of one panicked in
+        // No handle is left, so nobody waits. Messages are left if a send overlapped with
         // `close_and_discard`.
-        while self.try_recv().is_ok() {}
+        discard_all(|| self.try_recv());
         let left = self.head.lock.lock().place.block;
         let spare = NonNull::new(self.spare.load(Ordering::Relaxed));
         for block in [left, spare].into_iter().flatten() {
