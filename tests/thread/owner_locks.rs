@@ -221,7 +221,9 @@ fn hundreds_wait_inside_the_loader_one_after_the_other() {
 fn a_goroutine_can_ask_the_kernel_about_its_thread() {
     let _procs = Procs::set(2);
     gort::run(|| {
-        for _ in 0..20 {
+        // Setting something binds a goroutine to its thread, so each round has one of its own.
+        let ask = || {
+            migrate();
             // SAFETY: queries about the calling thread, and setting what is set already.
             unsafe {
                 let own = libc::pthread_self();
@@ -240,8 +242,8 @@ fn a_goroutine_can_ask_the_kernel_about_its_thread() {
                 assert_eq!(libc::clock_gettime(clock, &mut time), 0);
                 assert_eq!(libc::pthread_kill(own, 0), 0);
             }
-            migrate();
-        }
+        };
+        (0..20).for_each(|_| gort::spawn(ask).join().unwrap());
     });
 }
 
