@@ -110,7 +110,9 @@
 //!    goroutine, as they would with those of a thread. The usual rules for signal handlers apply.
 //! 7. **The floating-point mode** (rounding, flush-to-zero) belongs to the OS thread. Code that changes
 //!    it must restore it before it waits, or be bound to its thread.
-//! 8. **`fork`** copies only the calling thread. The child may do what the child of any multi-threaded
+//! 8. **The CPU clock of a thread** (`CLOCK_THREAD_CPUTIME_ID`, `RUSAGE_THREAD`) counts what all goroutines
+//!    on that thread have used. A goroutine that has waited, or was preempted, may read another thread's.
+//! 9. **`fork`** copies only the calling thread. The child may do what the child of any multi-threaded
 //!    process may do, above all `exec`. But it lacks the runtime's threads: starting goroutines or
 //!    waiting for I/O panics with a message that says so, and any other wait lasts forever. A daemon
 //!    must fork before it starts the runtime.

@@ -225,21 +225,23 @@ fn find_sites(send: &impl Fn(u32)) {
     /// signal comes.
     type Call = unsafe fn(*const libc::sigset_t);
     const LIMIT: libc::timespec = libc::timespec { tv_sec: 1, tv_nsec: 0 };
-    const CALLS: [(libc::c_long, Call); 3] = [
-        (libc::SYS_ppoll, |mask| unsafe { drop_result(libc::ppoll(ptr::null_mut(), 0, &LIMIT, mask)) }),
-        (libc::SYS_pselect6, |mask| unsafe {
-            let none = ptr::null_mut();
-            drop_result(libc::pselect(0, none, none, none, &LIMIT, mask));
-        }),
-        (libc::SYS_epoll_pwait, |mask| unsafe {
-            let poller = libc::epoll_create1(libc::EPOLL_CLOEXEC);
-            let mut event = libc::epoll_event { events: 0, u64: 0 };
-            drop_result(libc::epoll_pwait(poller, &raw mut event, 1, 1000, mask));
-            libc::close(poller);
-        }),
-    ];
+    // SAFETY: the memory that is passed is valid, and the caller passes a mask.
+    let ppoll: Call = |mask| unsafe { drop_result(libc::ppoll(ptr::null_mut(), 0, &LIMIT, mask)) };
+    // SAFETY: as above.
+    let pselect: Call = |mask| unsafe {
+        let none = ptr::null_mut();
+        drop_result(libc::pselect(0, none, none, none, &LIMIT, mask));
+    };
+    // SAFETY: as above.
+    let epoll: Call = |mask| unsafe {
+        let poller = libc::epoll_create1(libc::EPOLL_CLOEXEC);
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        drop_result(libc::epoll_pwait(poller, &raw mut event, 1, 1000, mask));
+        libc::close(poller);
+    };
+    let calls = [(libc::SYS_ppoll, ppoll), (libc::SYS_pselect6, pselect), (libc::SYS_epoll_pwait, epoll)];
     let mut seen = [(0, 0, [0; WORDS]); 3];
-    for ((number, call), seen) in CALLS.into_iter().zip(&mut seen) {
+    for ((number, call), seen) in calls.into_iter().zip(&mut seen) {
         PROBE.end.store(0, Ordering::Relaxed);
         // SAFETY: the signal is blocked, and pending, when the call begins, and the call lets it through.
         unsafe {

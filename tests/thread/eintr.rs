@@ -2,6 +2,11 @@
 //! sleeps; but a thread may fall asleep between sysmon's look and the signal. So here the signal comes when the
 //! thread is inside the call for sure.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "each block is a call of libc, which gets descriptors that live and memory of the right kind"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -84,7 +89,6 @@ fn with_timeout(name: &str, call: impl FnOnce() -> i64 + Send + 'static) {
 
 #[test]
 fn calls_with_a_timeout_are_not_interrupted() {
-    // SAFETY, for all blocks: the calls get descriptors that live, and memory of the right kind.
     with_timeout("poll", || unsafe { libc::poll(null_mut(), 0, MILLIS).into() });
     with_timeout("ppoll", || unsafe { libc::ppoll(null_mut(), 0, &time(), null()).into() });
     with_timeout("select", || unsafe {
@@ -135,7 +139,6 @@ fn socket_calls_with_a_timeout_are_not_interrupted() {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
     socket.set_read_timeout(patience).unwrap();
     let mut buffer = [0u8; 8];
-    // SAFETY, for all blocks: as above.
     let receive = socket.try_clone().unwrap();
     with_timeout("recv", move || unsafe {
         libc::recv(receive.as_raw_fd(), buffer.as_mut_ptr().cast(), 8, 0) as i64
@@ -161,7 +164,6 @@ fn socket_calls_with_a_timeout_are_not_interrupted() {
 fn calls_without_a_timeout_are_not_interrupted() {
     let (reader, mut writer) = pipe().unwrap();
     let input = reader.try_clone().unwrap();
-    // SAFETY, for all blocks: as above.
     interrupt(
         "poll without a limit",
         move || unsafe {
@@ -181,8 +183,12 @@ fn calls_without_a_timeout_are_not_interrupted() {
     let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = child.id() as i32;
     interrupt(
-        "waitpid",
-        move || unsafe { libc::waitpid(pid, null_mut(), 0).into() },
+        "waitid",
+        // The child stays to be waited for.
+        move || unsafe {
+            libc::waitid(libc::P_PID, pid as u32, &mut zeroed(), libc::WEXITED | libc::WNOWAIT).into()
+        },
         || child.kill().unwrap(),
     );
+    child.wait().unwrap();
 }

@@ -162,9 +162,10 @@ fn niceness_policy_and_affinity_end_with_their_goroutine() {
     let _procs = Procs::set(2);
     gort::run(|| {
         let (nice, cpus) = (niceness(), cpus());
-        // SAFETY, for all blocks: the parameters are valid.
+        // SAFETY: no memory is passed.
         let policy = unsafe { libc::sched_getscheduler(0) };
         for _ in 0..20 {
+            // SAFETY: the parameters are valid.
             gort::spawn(move || unsafe {
                 assert_eq!(libc::setpriority(libc::PRIO_PROCESS, 0, 19), 0);
                 let none: libc::sched_param = zeroed();
@@ -182,10 +183,8 @@ fn niceness_policy_and_affinity_end_with_their_goroutine() {
                 // SAFETY: no memory is passed.
                 assert_eq!(unsafe { libc::sched_getscheduler(0) }, policy);
                 // SAFETY: compares two sets.
-                assert!(
-                    unsafe { libc::CPU_EQUAL(&self::cpus(), &cpus) },
-                    "the affinity of another goroutine"
-                );
+                let same = unsafe { libc::CPU_EQUAL(&self::cpus(), &cpus) };
+                assert!(same, "the affinity of another goroutine");
             })
             .join()
             .unwrap();

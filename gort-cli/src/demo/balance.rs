@@ -25,7 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
     let jobs = Arc::new(AtomicU64::new(0));
-    let cpu = Arc::new(AtomicU64::new(0));
     let before = stats();
     let stolen_before: Vec<u64> = processors().iter().map(|p| p.stolen).collect();
     board.begin(Part::Balance, time, {
@@ -36,29 +35,25 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
         }
     });
     let unit = (width_of_a_millisecond() / 16).max(1);
-    let (begin, busy) = (Instant::now(), board.busy_since());
+    let (begin, cpu_before, busy) = (Instant::now(), cpu_time(), board.busy_since());
     // On a very busy machine it may take a while until the thread of another processor runs at all.
     let shared = || max_procs() == 1 || stats().stolen > before.stolen || begin.elapsed() > time + PATIENCE;
     while (begin.elapsed() < time || !shared()) && ctx.err().is_none() {
         gort::scope(|scope| {
             for n in 0..WAVE {
-                let (jobs, cpu) = (jobs.clone(), cpu.clone());
+                let jobs = jobs.clone();
                 scope.spawn(move || {
-                    let start = thread_cpu_time();
                     // One job in eight is 16 times as long as the shortest, the others 1 to 7 times.
                     let times = if n % 8 == 0 { 16 } else { n % 8 };
                     std::hint::black_box(count_primes(100_000, 100_000 + unit * times));
-                    // The job does not call into gort, so it stays on its thread.
-                    cpu.fetch_add((thread_cpu_time() - start).as_nanos() as u64, Relaxed);
                     jobs.fetch_add(1, Relaxed);
                 });
             }
         });
     }
-    let wall = begin.elapsed();
+    let (wall, cpu) = (begin.elapsed(), cpu_time() - cpu_before);
     let after = stats();
     board.end(Part::Balance);
-    let cpu = Duration::from_nanos(cpu.load(Relaxed));
     let stolen_before = stolen_before.into_iter().chain(std::iter::repeat(0));
     Balance {
         jobs: jobs.load(Relaxed),
@@ -72,10 +67,11 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
     }
 }
 
-/// The CPU time that the calling thread has used.
-fn thread_cpu_time() -> Duration {
+/// The CPU time that this process has used. (The clock of a thread says nothing about a goroutine, which may go on
+/// on another one.)
+fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes only to the struct, which is a local variable.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

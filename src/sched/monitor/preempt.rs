@@ -119,10 +119,9 @@ fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: 
         Some(p) => give_away(m, g, p),
         None => Some(take_idle_or_queue(m, g)),
     };
-    match stopped {
-        Some(bound) => wait_in_handler(m, g, bound, context),
-        // There is no M for its P. Until there is one, the goroutine goes on.
-        None => start_m::start_spare_m(),
+    // If there is no M for its P, the goroutine goes on until there is one.
+    if let Some(bound) = stopped {
+        wait_in_handler(m, g, bound, context);
     }
 }
 
@@ -149,9 +148,14 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);
     let only_hogs_wait = p.runq.is_empty() && locked.only_on_own_m() && !netpoll::has_waiters();
-    let idle = if stays && only_hogs_wait { None } else { locked.take_near_idle_m() };
+    let needs_idle = !(stays && only_hogs_wait);
+    let idle = if needs_idle { locked.take_near_idle_m() } else { None };
     if idle.is_none() {
         locked.prefer_near();
+        if needs_idle {
+            // For the next time. Otherwise goroutines with Ms of their own would pass the P among themselves.
+            start_m::start_spare_m();
+        }
     }
     let receiver = match idle {
         // A retired P needs an idle M, which gives it up.
