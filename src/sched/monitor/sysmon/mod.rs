@@ -48,6 +48,8 @@ const SLICE_URGENT: u64 = MILLI;
 const UNPOLLED: u64 = 10 * MILLI;
 /// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
+/// A look asks this many Ms whether they compute without a P.
+const DETACHED_AT_ONCE: usize = 64;
 
 struct Sysmon {
     seen: Box<[Seen]>,
@@ -57,6 +59,8 @@ struct Sysmon {
     in_demand: bool,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
+    /// The M with which the next look for goroutines that compute without a P begins; `None`: the newest.
+    next_detached: Option<&'static M>,
 }
 
 /// What waits for a P.
@@ -106,6 +110,7 @@ pub(crate) fn run(eager: bool) {
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
         in_demand: false,
         polls: (0, 0),
+        next_detached: None,
     };
     loop {
         sysmon.pauses.rest();
@@ -188,8 +193,18 @@ impl Sysmon {
 
     /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for
     /// one.
-    fn look_at_detached(&self) {
-        for m in SCHED.platform.all_ms().filter(|m| runs_without_p(m)) {
+    ///
+    /// A look covers [`DETACHED_AT_ONCE`] Ms and the next look goes on from there: thousands may be blocked,
+    /// and to ask for the CPU time of each takes longer than the pause between two looks.
+    fn look_at_detached(&mut self) {
+        let newest = SCHED.platform.all_ms().next();
+        let mut next = self.next_detached.or(newest);
+        for _ in 0..DETACHED_AT_ONCE {
+            let Some(m) = next else { break };
+            next = m.older.get();
+            if !runs_without_p(m) {
+                continue;
+            }
             let Some(cpu) = thread::cpu_nanos(m.tid()) else { continue };
             let before = m.cpu_when_detached.get();
             if before == 0 || cpu < before {
@@ -199,6 +214,7 @@ impl Sysmon {
                 let _it_is_asked_again = preempt::interrupt(m);
             }
         }
+        self.next_detached = next;
     }
 }
 
