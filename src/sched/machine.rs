@@ -31,6 +31,10 @@ pub(crate) struct Machine {
     /// The newest M; all are linked through `M::older`.
     ms: AtomicPtr<M>,
     m_count: AtomicU32,
+    /// How many Ms have a thread.
+    live_count: AtomicUsize,
+    /// Ms whose threads ended, linked through `M::link`: a stack from which only the housekeeper takes.
+    ended: AtomicPtr<M>,
     /// Distances between CPUs, where they differ.
     pub(crate) topology: OnceLock<Option<Topology>>,
     /// Ids for the next goroutines.
@@ -166,6 +170,8 @@ impl Machine {
             }),
             ms: AtomicPtr::new(ptr::null_mut()),
             m_count: AtomicU32::new(0),
+            live_count: AtomicUsize::new(0),
+            ended: AtomicPtr::new(ptr::null_mut()),
             topology: OnceLock::new(),
             next_id: CachePadded::new(AtomicU64::new(1)),
             created_outside: CachePadded::new(AtomicU64::new(0)),
@@ -176,7 +182,8 @@ impl Machine {
 
     /// Takes an M whose thread ended, or makes a new one. Called by the housekeeper only; allocates.
     pub(crate) fn make_m(&self) -> &'static M {
-        if let Some(m) = self.all_ms().find(|m| !m.alive.load(Ordering::Acquire)) {
+        self.live_count.fetch_add(1, Ordering::Relaxed);
+        if let Some(m) = self.take_ended_m() {
             m.alive.store(true, Ordering::Relaxed);
             return m;
         }
@@ -187,6 +194,51 @@ impl Machine {
         // Release: readers of the list see a complete M.
         self.ms.store(ptr::from_ref(m).cast_mut(), Ordering::Release);
         m
+    }
+
+    /// The M has no thread any more: the last step of its thread, or of the housekeeper if the thread could
+    /// not be started. The next thread that starts may take it.
+    pub(crate) fn m_ended(&self, m: &'static M) {
+        m.alive.store(false, Ordering::Relaxed);
+        self.live_count.fetch_sub(1, Ordering::Relaxed);
+        let mut top = self.ended.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: Ms are leaked.
+            m.link.set(unsafe { top.as_ref() });
+            // Release: the thread that takes this M sees it as we left it.
+            match self.ended.compare_exchange_weak(
+                top,
+                ptr::from_ref(m).cast_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// Only the housekeeper takes, so the M below the top stays the one below it until the top is taken.
+    fn take_ended_m(&self) -> Option<&'static M> {
+        // Acquire pairs with the release in `m_ended`.
+        let mut top = self.ended.load(Ordering::Acquire);
+        loop {
+            // SAFETY: Ms are leaked.
+            let m: &'static M = unsafe { top.as_ref() }?;
+            let below = m.link.get().map_or(ptr::null_mut(), |m| ptr::from_ref(m).cast_mut());
+            match self.ended.compare_exchange_weak(top, below, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    m.link.set(None);
+                    return Some(m);
+                }
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// How many Ms have a thread.
+    pub(crate) fn live_count(&self) -> usize {
+        self.live_count.load(Ordering::Relaxed)
     }
 
     /// Every M ever made.

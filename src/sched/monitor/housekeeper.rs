@@ -144,7 +144,7 @@ enum Role {
 fn start_m(role: Role) -> io::Result<()> {
     let own = &SCHED.platform.housekeeper;
     let max = own.max_threads.load(Ordering::Relaxed);
-    if SCHED.platform.live_ms().count() >= max {
+    if SCHED.platform.live_count() >= max {
         if !own.limit_reported.swap(true, Ordering::Relaxed) {
             stderr::write(&format!(
                 "gort: {max} threads run goroutines or are blocked in system calls, and no more are allowed \
@@ -156,7 +156,7 @@ fn start_m(role: Role) -> io::Result<()> {
     let m = SCHED.platform.make_m();
     let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m, role));
     if started.is_err() {
-        m.alive.store(false, Ordering::Release);
+        SCHED.platform.m_ended(m);
     }
     started
 }
@@ -172,6 +172,5 @@ fn main(m: &'static M, role: Role) {
         m.spinning.set(p.is_some());
     }
     schedule::run(m);
-    // Release: the next thread that takes this M sees it as we left it.
-    m.alive.store(false, Ordering::Release);
+    SCHED.platform.m_ended(m);
 }
