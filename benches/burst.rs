@@ -22,7 +22,6 @@ fn main() {
     report("threads", threads(count, call));
     report("goroutines", goroutines(count, call));
     report("goroutines, again", goroutines(count, call));
-    report("threads", threads(count, call));
 }
 
 fn report(name: &str, (total, late): (Duration, Duration)) {

@@ -73,6 +73,8 @@ pub(crate) struct Sysmon {
     pub(crate) asleep: AtomicBool,
     /// sysmon is in a pause that is longer than it would be if goroutines waited for a P.
     pub(crate) in_long_pause: AtomicBool,
+    /// Many goroutines block in unmarked calls just now (`monitor/sysmon/burst.rs`).
+    pub(crate) in_burst: AtomicBool,
     pub(crate) wake: Note,
     /// The kernel's id of its thread.
     pub(crate) tid: AtomicU32,
@@ -82,7 +84,10 @@ pub(crate) struct Sysmon {
 pub(crate) struct Housekeeper {
     pub(crate) wake: Note,
     pub(crate) start_spinning_m: AtomicBool,
-    pub(crate) start_spare_m: AtomicBool,
+    /// How many idle Ms are wanted; 0 when the housekeeper has seen the request.
+    pub(crate) spare_ms_wanted: AtomicU32,
+    /// How many threads start that will be idle Ms.
+    pub(crate) spare_ms_starting: AtomicU32,
     pub(crate) pass_wanted: AtomicBool,
     /// The most threads that run goroutines.
     pub(crate) max_threads: AtomicUsize,
@@ -143,13 +148,15 @@ impl Machine {
             sysmon: CachePadded::new(Sysmon {
                 asleep: AtomicBool::new(false),
                 in_long_pause: AtomicBool::new(false),
+                in_burst: AtomicBool::new(false),
                 wake: Note::new(),
                 tid: AtomicU32::new(0),
             }),
             housekeeper: CachePadded::new(Housekeeper {
                 wake: Note::new(),
                 start_spinning_m: AtomicBool::new(false),
-                start_spare_m: AtomicBool::new(false),
+                spare_ms_wanted: AtomicU32::new(0),
+                spare_ms_starting: AtomicU32::new(0),
                 pass_wanted: AtomicBool::new(false),
                 max_threads: AtomicUsize::new(10_000),
                 limit_reported: AtomicBool::new(false),

@@ -194,9 +194,18 @@ impl<X: Platform> Locked<'_, X> {
         self.change_global(|queue, clock| queue.push(g, clock));
     }
 
-    /// Appends a goroutine that came back from a blocking call and found no P.
-    pub(crate) fn push_returned(&mut self, g: &'static G) {
-        self.change_global(|queue, clock| queue.push_returned(g, clock));
+    /// Appends a goroutine to the global queue that must not wait behind all others there.
+    pub(crate) fn push_early(&mut self, g: &'static G) {
+        self.change_global(|queue, clock| queue.push_early(g, clock));
+    }
+
+    /// Appends goroutines that a timer or I/O woke. In a burst of blocking calls they take turns with those
+    /// that wait already.
+    pub(crate) fn push_woken_list(&mut self, list: &GList) {
+        let in_burst = self.sched.platform.in_burst();
+        self.change_global(|queue, clock| {
+            if in_burst { queue.push_list_early(list, clock) } else { queue.push_list(list, clock) }
+        });
     }
 
     /// Appends a whole list to the global queue.

@@ -5,21 +5,24 @@ use crate::base::list::{Linked, List};
 
 pub(crate) struct GlobalQueue<T: 'static> {
     queue: SampledQueue<T>,
-    /// Goroutines that lost their P in a blocking call and came back. `pop` alternates between them and
-    /// `queue`, so that they do not wait behind it: one of them may hold a lock of the user's, on which the
-    /// goroutines that run instead may block.
-    returned: SampledQueue<T>,
-    /// The next pop tries `returned` first.
-    returned_next: bool,
+    /// Goroutines that must not wait behind `queue`, so `pop` alternates between the two lists:
+    ///
+    /// - those that lost their P in a blocking call and came back: one of them may hold a lock of the user's,
+    ///   on which the goroutines that run instead may block;
+    /// - those that would have run next on a P that lost its M;
+    /// - in a burst of blocking calls (`monitor/sysmon/burst.rs`), those that a timer or I/O woke.
+    early: SampledQueue<T>,
+    /// The next pop tries `early` first.
+    early_next: bool,
 }
 
 impl<T> GlobalQueue<T> {
     pub(crate) const fn new() -> GlobalQueue<T> {
-        GlobalQueue { queue: SampledQueue::new(), returned: SampledQueue::new(), returned_next: false }
+        GlobalQueue { queue: SampledQueue::new(), early: SampledQueue::new(), early_next: false }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.queue.len() + self.returned.len()
+        self.queue.len() + self.early.len()
     }
 
     /// Appends a goroutine.
@@ -27,9 +30,9 @@ impl<T> GlobalQueue<T> {
         self.queue.push_back(g, clock);
     }
 
-    /// Appends a goroutine that came back from a blocking call and found no P.
-    pub(crate) fn push_returned(&mut self, g: &'static T, clock: Clock<'_>) {
-        self.returned.push_back(g, clock);
+    /// Appends a goroutine that must not wait behind all others.
+    pub(crate) fn push_early(&mut self, g: &'static T, clock: Clock<'_>) {
+        self.early.push_back(g, clock);
     }
 
     /// Appends a whole list.
@@ -42,12 +45,22 @@ impl<T> GlobalQueue<T> {
         }
     }
 
+    /// Appends a whole list of goroutines that must not wait behind all others.
+    pub(crate) fn push_list_early(&mut self, list: &List<T>, clock: Clock<'_>)
+    where
+        T: Linked,
+    {
+        while let Some(g) = list.pop_front() {
+            self.early.push_back(g, clock);
+        }
+    }
+
     pub(crate) fn pop(&mut self, clock: Clock<'_>) -> Option<&'static T> {
-        self.returned_next = !self.returned_next;
-        let (first, second) = if self.returned_next {
-            (&mut self.queue, &mut self.returned)
+        self.early_next = !self.early_next;
+        let (first, second) = if self.early_next {
+            (&mut self.queue, &mut self.early)
         } else {
-            (&mut self.returned, &mut self.queue)
+            (&mut self.early, &mut self.queue)
         };
         first.pop_front(clock).or_else(|| second.pop_front(clock))
     }
@@ -60,7 +73,7 @@ impl<T> GlobalQueue<T> {
         clock: Clock<'_>,
         wanted: impl Fn(&'static T) -> bool,
     ) -> Option<&'static T> {
-        for list in [&mut self.returned, &mut self.queue] {
+        for list in [&mut self.early, &mut self.queue] {
             for _ in 0..list.len().min(count) {
                 let g = list.pop_front(clock)?;
                 if wanted(g) {
@@ -81,7 +94,7 @@ impl<T> GlobalQueue<T> {
     ) -> Option<&'static T> {
         let first = self.pop(clock)?;
         for _ in 1..count {
-            // A returned goroutine is never moved to a run queue, where it would wait behind others again.
+            // A goroutine of `early` is never moved to a run queue, where it would wait behind others again.
             let Some(g) = self.queue.pop_front(clock) else { break };
             each(g);
         }

@@ -4,7 +4,8 @@
 //! - takes the P of a long marked blocking call (`in_syscall`): when another M needs it, to run a goroutine
 //!   or to poll for I/O, or after 10 ms;
 //! - takes the P of a goroutine that blocks in an unmarked call: its slice is long, and its thread used no
-//!   CPU time between two looks (`slices.rs`, `block/unmarked.rs`);
+//!   CPU time between two looks (`slices.rs`, `block/unmarked.rs`); when many do, at the first look
+//!   (`burst.rs`);
 //! - preempts a goroutine whose slice is over while others wait: after 10 ms, or after 1 ms if a waiting one
 //!   was woken by a timer, by I/O or by another goroutine, because that one will likely run only briefly;
 //! - marks Ps as brisk whose goroutines take turns quickly, and unmarks those whose goroutines no longer do
@@ -17,6 +18,7 @@
 //!
 //! It never allocates and takes no lock that user code may hold.
 
+mod burst;
 mod pauses;
 mod slices;
 
@@ -34,6 +36,7 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
+use burst::Burst;
 use pauses::Pauses;
 use slices::Seen;
 
@@ -54,6 +57,7 @@ const DETACHED_AT_ONCE: usize = 64;
 struct Sysmon {
     seen: Box<[Seen]>,
     pauses: Pauses,
+    burst: Burst,
     /// The last look found something that needs sysmon to be on time: a goroutine or a marked call that has
     /// lasted since the look before, or a blocked goroutine, which others may follow.
     in_demand: bool,
@@ -108,12 +112,13 @@ pub(crate) fn run(eager: bool) {
     let mut sysmon = Sysmon {
         seen: vec![Seen::default(); MAX_PROCS].into(),
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
+        burst: Burst::default(),
         in_demand: false,
         polls: (0, 0),
         next_detached: None,
     };
     loop {
-        sysmon.pauses.rest();
+        sysmon.pauses.rest(|| sysmon.burst.end());
         sysmon.look();
     }
 }
@@ -121,6 +126,7 @@ pub(crate) fn run(eager: bool) {
 impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
+        self.burst.begin_look();
         self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();
@@ -162,6 +168,7 @@ impl Sysmon {
         // On a brisk P a goroutine may wait at any time without waking sysmon. And a call that shrinks
         // GOMAXPROCS waits until the retired Ps are given up.
         waiting.any |= some_brisk || SCHED.platform.ps_leaving();
+        some_call |= self.burst.is_on(); // soon the next goroutine blocks
         self.pauses.choose(now, waiting.any, some_brisk, some_call, acted, unattended);
     }
 
