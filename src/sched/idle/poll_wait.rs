@@ -175,7 +175,7 @@ fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     let mut locked = SCHED.lock();
     let Some(p) = locked.take_idle_p() else {
         ready.for_each(|g| g.set_status(Status::Runnable));
-        locked.push_woken_list(ready);
+        locked.push_global_list(ready);
         drop(locked);
         // All Ps are busy, and no M polls any more.
         wake_sysmon::look_soon();

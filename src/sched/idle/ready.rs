@@ -58,7 +58,7 @@ impl<X: Platform> Sched<X> {
     pub(crate) fn inject_global(&self, list: &GList) {
         if list.len() != 0 {
             list.for_each(|g| g.set_status(Status::Runnable));
-            self.lock().push_woken_list(list);
+            self.lock().push_global_list(list);
             self.wake_p();
         }
     }
@@ -134,7 +134,7 @@ impl<X: Platform> Sched<X> {
         }
         let mut locked = self.lock();
         if let Some(g) = next {
-            locked.push_early(g);
+            locked.push_urgent(g);
         }
         locked.push_global_list(&list);
     }

@@ -169,7 +169,7 @@ impl<X: Platform> Sched<X> {
         let p = locked.take_idle_p();
         if p.is_none() {
             g.set_status(Status::Runnable);
-            locked.push_early(g);
+            locked.push_returned(g);
             drop(locked);
             self.platform.all_ps_busy();
         }

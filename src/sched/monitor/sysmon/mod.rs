@@ -126,7 +126,7 @@ pub(crate) fn run(eager: bool) {
 impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
-        self.burst.begin_look();
+        self.burst.begin_look(now);
         self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();

@@ -160,7 +160,7 @@ impl Sysmon {
             {
                 seen.forget_samples();
                 self.in_demand = true;
-                self.burst.took_p();
+                self.burst.took_p(now);
                 return hand_off(p, in_burst);
             }
             runs = seen.has_run(now, cpu, slice);
@@ -183,6 +183,7 @@ fn hand_off(p: &'static P, in_burst: bool) -> bool {
     child_first::was_kept_waiting(p);
     if in_burst {
         SCHED.drain_to_global(p);
+        SCHED.wake_p(); // while they moved no M could see them
     }
     SCHED.hand_off_p(p);
     true
