@@ -237,8 +237,8 @@ impl<X: Platform> Locked<'_, X> {
         });
     }
 
-    /// For the beginning of a burst: the goroutines that wait already go where they would go now. Does nothing
-    /// if the global queue is very long, because all Ms need its lock.
+    /// For the beginning of a burst: the goroutines that wait already go where they would go now. Does
+    /// nothing if the global queue is very long, because all Ms need its lock.
     pub(crate) fn sort_global(&mut self) {
         const MOST: usize = 16_384;
         let lane_of = self.lane_of();

@@ -35,8 +35,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Appends all goroutines of a list, which a timer or I/O woke, in order to the ring of a P that the caller
-    /// owns.
+    /// Appends all goroutines of a list, which a timer or I/O woke, in order to the ring of a P that the
+    /// caller owns.
     pub(crate) fn inject_on(&self, p: &'static P, list: &GList) {
         if list.len() == 0 {
             return;

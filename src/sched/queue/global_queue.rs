@@ -2,8 +2,8 @@
 
 use super::latency_sampler::{Clock, SampledQueue};
 
-/// The lists of the global queue. [`GlobalQueue::pop`] takes from each in turn, so that goroutines of one list
-/// do not wait behind those of another.
+/// The lists of the global queue. [`GlobalQueue::pop`] takes from each in turn, so that goroutines of one
+/// list do not wait behind those of another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// All others.

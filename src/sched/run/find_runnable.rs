@@ -152,8 +152,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Takes this P's share of the global queue: the first to run, the others into its own queue. In a burst of
-    /// blocking calls it takes one, because the others would wait behind that one if it blocks.
+    /// Takes this P's share of the global queue: the first to run, the others into its own queue. In a burst
+    /// of blocking calls it takes one, because the others would wait behind that one if it blocks.
     fn take_global(&self, p: &'static P) -> Option<&'static G> {
         if self.global_len() == 0 {
             return None;

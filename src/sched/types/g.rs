@@ -224,7 +224,8 @@ impl G {
         WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !TIMED)
     }
 
-    /// Whether a timer or I/O ended its last wait, or may have. Such a goroutine will likely run only briefly.
+    /// Whether a timer or I/O ended its last wait, or may have. Such a goroutine will likely run only
+    /// briefly.
     pub(crate) fn waited_for_time_or_io(&self) -> bool {
         self.wait_is_timed() || self.wait_reason().is_for_time_or_io()
     }

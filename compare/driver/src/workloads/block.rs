@@ -74,7 +74,12 @@ pub const BLOCK: &[Workload] = &[
         peers: &["gort", "go", "tokio", "std"],
         metrics: &[
             named("", "ideal_ratio", Unit::Times, &[gort(1.3, "std")]),
-            named("sleeper's worst lateness", "late_max_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
+            named(
+                "sleeper's worst lateness",
+                "late_max_ns",
+                Unit::Nanoseconds,
+                &[target("gort", 50e6, Of::Absolute)],
+            ),
         ],
     },
     Workload {

@@ -7,8 +7,8 @@
 //! When sysmon has taken a few Ps from blocked goroutines shortly after each other, it assumes that the
 //! goroutines that wait will block, too. From then on, until it has found none for 10 ms:
 //!
-//! - it looks again after the shortest pause (`pauses.rs`), and takes the P of a goroutine that it sees asleep
-//!   in the kernel for the first time (`slices.rs`);
+//! - it looks again after the shortest pause (`pauses.rs`), and takes the P of a goroutine as soon as it sees
+//!   the thread asleep in the kernel (`slices.rs`);
 //! - it asks the housekeeper for Ms ahead of the need, so that the P goes to an idle M at once;
 //! - Ms take goroutines from the global queue one by one (`Sched::take_global`) and sysmon moves the ring of
 //!   the P to the global queue, so that nothing waits in a ring behind a goroutine that will block;
