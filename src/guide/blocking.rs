@@ -50,12 +50,18 @@
 //! });
 //! ```
 //!
+//! If many goroutines block at once, the runtime expects that more will follow: it looks more often, takes
+//! the P as soon as it sees the thread asleep, and starts threads ahead. Thousands of such goroutines then
+//! take little longer than as many threads, and goroutines that wait for time or I/O still run on time.
+//!
 //! # What a blocking call costs
 //!
 //! A blocking call, marked or not, needs a thread for as long as it lasts. gort keeps the thread for
 //! the next such call; if too many threads are idle, some of them end. At most
 //! [`Config::max_threads`](crate::runtime::Config::max_threads) threads (10,000 by default) run
 //! goroutines. When all of them are in use, goroutines that are ready wait until a thread becomes free.
+//! Each thread also takes about five of the mappings that Linux allows a process (`vm.max_map_count`,
+//! 65,530 by default).
 //!
 //! Mark a call if it usually blocks, is made often, and your Ps are busy. Do not mark a read of a file
 //! that is already in the page cache: the read is faster than any of these mechanisms.

@@ -41,8 +41,10 @@ impl Config {
         self
     }
 
-    /// The most OS threads that run goroutines, at least 1; 10,000 unless set. When all of them are in use,
-    /// runnable goroutines wait until one is free, and a message says so once.
+    /// The most OS threads that run goroutines, at least 1; 10,000 unless set. Threads whose goroutines are
+    /// in blocking calls count, too. When all of them are in use, runnable goroutines wait until one is free,
+    /// and a message says so once. For more than 10,000, raise `vm.max_map_count`: Linux allows a process
+    /// 65,530 mappings by default, and each thread takes about five.
     pub fn max_threads(mut self, n: usize) -> Config {
         self.scheduler.max_threads = Some(n);
         self

@@ -218,7 +218,7 @@ pub fn stats() -> Stats {
 }
 
 fn threads() -> Threads {
-    let alive = SCHED.platform.live_ms().count();
+    let alive = SCHED.platform.live_count();
     let section = runtime_section::enter();
     let idle = SCHED.lock().idle_m_count() as usize;
     drop(section);

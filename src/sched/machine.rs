@@ -31,6 +31,10 @@ pub(crate) struct Machine {
     /// The newest M; all are linked through `M::older`.
     ms: AtomicPtr<M>,
     m_count: AtomicU32,
+    /// How many Ms have a thread.
+    live_count: AtomicUsize,
+    /// Ms whose threads ended, linked through `M::link`: a stack from which only the housekeeper takes.
+    ended: AtomicPtr<M>,
     /// Distances between CPUs, where they differ.
     pub(crate) topology: OnceLock<Option<Topology>>,
     /// Ids for the next goroutines.
@@ -69,6 +73,8 @@ pub(crate) struct Sysmon {
     pub(crate) asleep: AtomicBool,
     /// sysmon is in a pause that is longer than it would be if goroutines waited for a P.
     pub(crate) in_long_pause: AtomicBool,
+    /// Many goroutines block in unmarked calls just now (`monitor/sysmon/burst.rs`).
+    pub(crate) in_burst: AtomicBool,
     pub(crate) wake: Note,
     /// The kernel's id of its thread.
     pub(crate) tid: AtomicU32,
@@ -78,7 +84,10 @@ pub(crate) struct Sysmon {
 pub(crate) struct Housekeeper {
     pub(crate) wake: Note,
     pub(crate) start_spinning_m: AtomicBool,
-    pub(crate) start_spare_m: AtomicBool,
+    /// How many idle Ms are wanted; 0 when the housekeeper has seen the request.
+    pub(crate) spare_ms_wanted: AtomicU32,
+    /// How many threads start that will be idle Ms.
+    pub(crate) spare_ms_starting: AtomicU32,
     pub(crate) pass_wanted: AtomicBool,
     /// The most threads that run goroutines.
     pub(crate) max_threads: AtomicUsize,
@@ -136,13 +145,15 @@ impl Machine {
             sysmon: CachePadded::new(Sysmon {
                 asleep: AtomicBool::new(false),
                 in_long_pause: AtomicBool::new(false),
+                in_burst: AtomicBool::new(false),
                 wake: Note::new(),
                 tid: AtomicU32::new(0),
             }),
             housekeeper: CachePadded::new(Housekeeper {
                 wake: Note::new(),
                 start_spinning_m: AtomicBool::new(false),
-                start_spare_m: AtomicBool::new(false),
+                spare_ms_wanted: AtomicU32::new(0),
+                spare_ms_starting: AtomicU32::new(0),
                 pass_wanted: AtomicBool::new(false),
                 max_threads: AtomicUsize::new(10_000),
                 limit_reported: AtomicBool::new(false),
@@ -161,6 +172,8 @@ impl Machine {
             }),
             ms: AtomicPtr::new(ptr::null_mut()),
             m_count: AtomicU32::new(0),
+            live_count: AtomicUsize::new(0),
+            ended: AtomicPtr::new(ptr::null_mut()),
             topology: OnceLock::new(),
             next_id: CachePadded::new(AtomicU64::new(1)),
             created_outside: CachePadded::new(AtomicU64::new(0)),
@@ -171,7 +184,8 @@ impl Machine {
 
     /// Takes an M whose thread ended, or makes a new one. Called by the housekeeper only; allocates.
     pub(crate) fn make_m(&self) -> &'static M {
-        if let Some(m) = self.all_ms().find(|m| !m.alive.load(Ordering::Acquire)) {
+        self.live_count.fetch_add(1, Ordering::Relaxed);
+        if let Some(m) = self.take_ended_m() {
             m.alive.store(true, Ordering::Relaxed);
             return m;
         }
@@ -182,6 +196,51 @@ impl Machine {
         // Release: readers of the list see a complete M.
         self.ms.store(ptr::from_ref(m).cast_mut(), Ordering::Release);
         m
+    }
+
+    /// The M has no thread any more: the last step of its thread, or of the housekeeper if the thread could
+    /// not be started. The next thread that starts may take it.
+    pub(crate) fn m_ended(&self, m: &'static M) {
+        m.alive.store(false, Ordering::Relaxed);
+        self.live_count.fetch_sub(1, Ordering::Relaxed);
+        let mut top = self.ended.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: Ms are leaked.
+            m.link.set(unsafe { top.as_ref() });
+            // Release: the thread that takes this M sees it as we left it.
+            match self.ended.compare_exchange_weak(
+                top,
+                ptr::from_ref(m).cast_mut(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// Only the housekeeper takes, so the M below the top stays the one below it until the top is taken.
+    fn take_ended_m(&self) -> Option<&'static M> {
+        // Acquire pairs with the release in `m_ended`.
+        let mut top = self.ended.load(Ordering::Acquire);
+        loop {
+            // SAFETY: Ms are leaked.
+            let m: &'static M = unsafe { top.as_ref() }?;
+            let below = m.link.get().map_or(ptr::null_mut(), |m| ptr::from_ref(m).cast_mut());
+            match self.ended.compare_exchange_weak(top, below, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    m.link.set(None);
+                    return Some(m);
+                }
+                Err(other) => top = other,
+            }
+        }
+    }
+
+    /// How many Ms have a thread.
+    pub(crate) fn live_count(&self) -> usize {
+        self.live_count.load(Ordering::Relaxed)
     }
 
     /// Every M ever made.

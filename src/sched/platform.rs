@@ -28,6 +28,10 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Asks for an M that waits until it is needed.
     fn start_spare_m(&self);
 
+    /// Whether many goroutines block in unmarked calls just now, so that a goroutine that does not must not
+    /// wait behind one that may.
+    fn in_burst(&self) -> bool;
+
     /// A goroutine has to wait because all Ps are busy; one of them may be blocked.
     fn all_ps_busy(&self);
 

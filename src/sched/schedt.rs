@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32 as PlainU32, AtomicU64 as PlainU64};
 
 use super::idle_protocol::IdleProtocol;
 use super::platform::Platform;
-use super::queue::global_queue::GlobalQueue;
+use super::queue::global_queue::{GlobalQueue, Lane};
 use super::queue::histogram::Histogram;
 use super::queue::latency_sampler::Clock;
 use super::queue::preempted_queue::PreemptedQueue;
@@ -189,19 +189,37 @@ impl<X: Platform> Locked<'_, X> {
         result
     }
 
+    /// Where a goroutine goes in the global queue. In a burst of blocking calls, one that a timer or I/O woke
+    /// does not wait behind those that may block.
+    fn lane_of(&self) -> impl Fn(&'static G) -> Lane + use<X> {
+        let in_burst = self.sched.platform.in_burst();
+        move |g| if in_burst && g.waited_for_time_or_io() { Lane::Urgent } else { Lane::Common }
+    }
+
     /// Appends to the global queue.
     pub(crate) fn push_global(&mut self, g: &'static G) {
-        self.change_global(|queue, clock| queue.push(g, clock));
+        let lane_of = self.lane_of();
+        self.change_global(|queue, clock| queue.push(lane_of(g), g, clock));
     }
 
     /// Appends a goroutine that came back from a blocking call and found no P.
     pub(crate) fn push_returned(&mut self, g: &'static G) {
-        self.change_global(|queue, clock| queue.push_returned(g, clock));
+        self.change_global(|queue, clock| queue.push(Lane::Returned, g, clock));
+    }
+
+    /// Appends a goroutine that was to run next on a P that lost its M.
+    pub(crate) fn push_urgent(&mut self, g: &'static G) {
+        self.change_global(|queue, clock| queue.push(Lane::Urgent, g, clock));
     }
 
     /// Appends a whole list to the global queue.
     pub(crate) fn push_global_list(&mut self, list: &GList) {
-        self.change_global(|queue, clock| queue.push_list(list, clock));
+        let lane_of = self.lane_of();
+        self.change_global(|queue, clock| {
+            while let Some(g) = list.pop_front() {
+                queue.push(lane_of(g), g, clock);
+            }
+        });
     }
 
     /// Appends goroutines that a run queue held.
@@ -209,12 +227,22 @@ impl<X: Platform> Locked<'_, X> {
     /// # Safety
     /// The pointers are Gs, and the caller owns them.
     pub(crate) unsafe fn push_global_batch(&mut self, batch: &[*mut G]) {
+        let lane_of = self.lane_of();
         self.change_global(|queue, clock| {
             for g in batch {
                 // SAFETY: the caller's promise.
-                queue.push(unsafe { &**g }, clock);
+                let g = unsafe { &**g };
+                queue.push(lane_of(g), g, clock);
             }
         });
+    }
+
+    /// For the beginning of a burst: the goroutines that wait already go where they would go now. Does
+    /// nothing if the global queue is very long, because all Ms need its lock.
+    pub(crate) fn sort_global(&mut self) {
+        const MOST: usize = 16_384;
+        let lane_of = self.lane_of();
+        self.change_global(|queue, clock| queue.sort(MOST, clock, lane_of));
     }
 
     pub(crate) fn pop_global(&mut self) -> Option<&'static G> {

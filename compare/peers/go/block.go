@@ -4,6 +4,7 @@ package main
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -74,9 +75,7 @@ func blocking(a args) report {
 		for range blockers {
 			go func() {
 				for range naps {
-					t := syscall.NsecToTimespec(int64(blockNap))
-					for syscall.Nanosleep(&t, &t) == syscall.EINTR {
-					}
+					sleepInKernel(blockNap)
 				}
 				wg.Done()
 			}()
@@ -86,6 +85,45 @@ func blocking(a args) report {
 	took := warmThenTime(naps, run)
 	ideal := time.Duration(naps) * blockNap
 	return report{ops: blockers * naps, time: took}.with("ideal_ratio", float64(took)/float64(ideal))
+}
+
+const burstNap = 100 * time.Millisecond
+
+// blockingBurst starts many goroutines at once that sleep in the kernel, beside one that sleeps in the runtime.
+func blockingBurst(a args) report {
+	n := a.sizeOr(1000)
+	var stop atomic.Bool
+	late := make(chan time.Duration)
+	go func() {
+		worst := time.Duration(0)
+		for !stop.Load() {
+			start := time.Now()
+			time.Sleep(nap)
+			worst = max(worst, time.Since(start)-nap)
+		}
+		late <- worst
+	}()
+	time.Sleep(burstNap / 20)
+	start := time.Now()
+	var wg sync.WaitGroup
+	wg.Add(n)
+	for range n {
+		go func() {
+			sleepInKernel(burstNap)
+			wg.Done()
+		}()
+	}
+	wg.Wait()
+	took := time.Since(start)
+	stop.Store(true)
+	r := report{ops: n, time: took}.with("ideal_ratio", float64(took)/float64(burstNap))
+	return r.with("late_max_ns", float64(<-late))
+}
+
+func sleepInKernel(nap time.Duration) {
+	t := syscall.NsecToTimespec(int64(nap))
+	for syscall.Nanosleep(&t, &t) == syscall.EINTR {
+	}
 }
 
 // syscallShort uses syscall.Syscall, which tells the scheduler about the call, as gort::blocking does.

@@ -72,11 +72,12 @@ var workloads = map[string]func(args) report{
 	"timers":          timers,
 	"ring":            ring,
 
-	"hog":           hog,
-	"hog_first":     hogFirst,
-	"blocking":      blocking,
-	"syscall_short": syscallShort,
-	"fairness":      fairness,
+	"hog":            hog,
+	"hog_first":      hogFirst,
+	"blocking":       blocking,
+	"blocking_burst": blockingBurst,
+	"syscall_short":  syscallShort,
+	"fairness":       fairness,
 
 	"tcp_echo":   tcpEcho,
 	"http_hello": httpHello,

@@ -55,6 +55,10 @@ impl Platform for Model {
 
     fn start_spare_m(&self) {}
 
+    fn in_burst(&self) -> bool {
+        false
+    }
+
     fn all_ps_busy(&self) {}
 
     fn p_became_busy(&self) {}

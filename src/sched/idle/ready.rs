@@ -35,10 +35,15 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Appends all goroutines of a list, in order, to the ring of a P that the caller owns.
+    /// Appends all goroutines of a list, which a timer or I/O woke, in order to the ring of a P that the
+    /// caller owns.
     pub(crate) fn inject_on(&self, p: &'static P, list: &GList) {
         if list.len() == 0 {
             return;
+        }
+        if self.platform.in_burst() {
+            // In the ring they would wait behind goroutines that block.
+            return self.inject_global(list);
         }
         while let Some(g) = list.pop_front() {
             g.set_status(Status::Runnable);
@@ -49,7 +54,7 @@ impl<X: Platform> Sched<X> {
         self.wake_p();
     }
 
-    /// Appends all goroutines of a list to the global queue.
+    /// Appends all goroutines of a list, which a timer or I/O woke, to the global queue.
     pub(crate) fn inject_global(&self, list: &GList) {
         if list.len() != 0 {
             list.for_each(|g| g.set_status(Status::Runnable));
@@ -112,22 +117,25 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Moves everything in the P's run queue to the global queue. The caller owns the P.
+    /// Moves everything in the P's run queue to the global queue. What was to run next does not wait behind
+    /// the others there. The caller owns the P.
     pub(crate) fn drain_to_global(&self, p: &'static P) {
         // SAFETY: the caller owns the P.
         let owner = unsafe { p.runq.owner() };
+        // SAFETY: the queue holds pointers to Gs only, and these are ours now.
+        let next = unsafe { owner.take_next().as_ref() };
         let list = GList::new();
-        loop {
-            let next = owner.take_next();
-            let g = if next.is_null() { owner.take() } else { next };
-            if g.is_null() {
-                break;
-            }
-            // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
-            list.push_back(unsafe { &*g });
+        // SAFETY: as above.
+        while let Some(g) = unsafe { owner.take().as_ref() } {
+            list.push_back(g);
         }
-        if list.len() != 0 {
-            self.lock().push_global_list(&list);
+        if next.is_none() && list.len() == 0 {
+            return;
         }
+        let mut locked = self.lock();
+        if let Some(g) = next {
+            locked.push_urgent(g);
+        }
+        locked.push_global_list(&list);
     }
 }

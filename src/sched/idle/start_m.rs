@@ -14,7 +14,12 @@ pub(crate) fn start_spinning_m() {
 /// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is
 /// there for its P.
 pub(crate) fn start_spare_m() {
-    SCHED.platform.housekeeper.start_spare_m.store(true, Ordering::Release);
+    keep_spare_ms(1);
+}
+
+/// Asks for Ms that wait until they are needed, so that `count` Ms are idle.
+pub(crate) fn keep_spare_ms(count: u32) {
+    SCHED.platform.housekeeper.spare_ms_wanted.fetch_max(count, Ordering::Release);
     wake_housekeeper();
 }
 

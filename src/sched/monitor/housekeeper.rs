@@ -103,10 +103,6 @@ struct Starter {
 impl Starter {
     fn serve(&mut self) {
         let own = &SCHED.platform.housekeeper;
-        if own.start_spare_m.swap(false, Ordering::Acquire) && SCHED.lock().idle_m_count() == 0 {
-            // If it fails, no goroutine is stopped by signal until there is an idle M.
-            let _ = start_m(Role::Spare);
-        }
         if own.start_spinning_m.swap(false, Ordering::Acquire) {
             self.start_spinning_m();
         } else if self.retry.is_some_and(|at| at <= Instant::now()) {
@@ -118,6 +114,7 @@ impl Starter {
                 poll_wait::ensure();
             }
         }
+        start_spare_ms(own.spare_ms_wanted.swap(0, Ordering::Acquire));
     }
 
     /// Starts an M with a token. If that fails, gives the token up: the existing Ms carry on, bound ones get
@@ -133,6 +130,19 @@ impl Starter {
     }
 }
 
+/// Starts Ms until `wanted` are idle. Without them the P of the next blocked goroutine waits for an M, and no
+/// goroutine is stopped by signal; so a failure is not reported.
+fn start_spare_ms(wanted: u32) {
+    let starting = &SCHED.platform.housekeeper.spare_ms_starting;
+    while SCHED.lock().idle_m_count() + starting.load(Ordering::Relaxed) < wanted && !limit_reached() {
+        starting.fetch_add(1, Ordering::Relaxed);
+        if start_m(Role::Spare).is_err() {
+            starting.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+    }
+}
+
 /// What a new M is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
@@ -142,11 +152,16 @@ enum Role {
     Spare,
 }
 
+/// Whether as many threads run goroutines as the program allows.
+fn limit_reached() -> bool {
+    SCHED.platform.live_count() >= SCHED.platform.housekeeper.max_threads.load(Ordering::Relaxed)
+}
+
 fn start_m(role: Role) -> io::Result<()> {
     let own = &SCHED.platform.housekeeper;
-    let max = own.max_threads.load(Ordering::Relaxed);
-    if SCHED.platform.live_ms().count() >= max {
+    if limit_reached() {
         if !own.limit_reported.swap(true, Ordering::Relaxed) {
+            let max = own.max_threads.load(Ordering::Relaxed);
             stderr::write(&format!(
                 "gort: {max} threads run goroutines or are blocked in system calls, and no more are allowed \
                  (runtime::Config::max_threads): goroutines may have to wait for one of them\n"
@@ -157,7 +172,7 @@ fn start_m(role: Role) -> io::Result<()> {
     let m = SCHED.platform.make_m();
     let started = thread::start(&format!("gort-m{}", m.id), G0_STACK, move || main(m, role));
     if started.is_err() {
-        m.alive.store(false, Ordering::Release);
+        SCHED.platform.m_ended(m);
     }
     started
 }
@@ -167,13 +182,17 @@ fn main(m: &'static M, role: Role) {
     m.adopt_thread(thread::tid(), current_slot());
     let signal_stack = signal::prepare_thread();
     m.signals.set(signal_stack.as_ref().map(SignalStack::of_thread));
-    if role == Role::Spinner {
-        let p = SCHED.idle.find_p_for_token(|| SCHED.take_idle_p(), || SCHED.work_anywhere());
-        m.set_p(p);
-        m.spinning.set(p.is_some());
+    match role {
+        Role::Spinner => {
+            let p = SCHED.idle.find_p_for_token(|| SCHED.take_idle_p(), || SCHED.work_anywhere());
+            m.set_p(p);
+            m.spinning.set(p.is_some());
+        }
+        Role::Spare => {
+            SCHED.platform.housekeeper.spare_ms_starting.fetch_sub(1, Ordering::Relaxed);
+        }
     }
     schedule::run(m);
     m.signals.set(None);
-    // Release: the next thread that takes this M sees it as we left it.
-    m.alive.store(false, Ordering::Release);
+    SCHED.platform.m_ended(m);
 }

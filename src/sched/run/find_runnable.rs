@@ -154,7 +154,8 @@ impl<X: Platform> Sched<X> {
         }
     }
 
-    /// Takes this P's share of the global queue: the first to run, the others into its own queue.
+    /// Takes this P's share of the global queue: the first to run, the others into its own queue. In a burst
+    /// of blocking calls it takes one, because the others would wait behind that one if it blocks.
     fn take_global(&self, p: &'static P) -> Option<&'static G> {
         if self.global_len() == 0 {
             return None;
@@ -163,7 +164,7 @@ impl<X: Platform> Sched<X> {
         let owner = unsafe { p.runq.owner() };
         let mut locked = self.lock();
         let share = locked.global_len() / self.procs().max(1) + 1;
-        let share = share.min(owner.room() / 2);
+        let share = if self.platform.in_burst() { 1 } else { share.min(owner.room() / 2) };
         locked.pop_global_share(share, |g| {
             let fits = owner.try_put(ptr::from_ref(g).cast_mut());
             debug_assert!(fits, "room was checked");

@@ -50,6 +50,10 @@ impl Platform for Machine {
         start_m::start_spare_m();
     }
 
+    fn in_burst(&self) -> bool {
+        self.sysmon.in_burst.load(Ordering::Relaxed)
+    }
+
     #[inline]
     fn all_ps_busy(&self) {
         wake_sysmon::look_soon();

@@ -190,6 +190,7 @@ fn fill<B: Body>(g: &'static G, id: u64, parent: u64, spec: &Spec, info: *const 
     g.id.store(id, Ordering::Relaxed);
     g.parent.set(parent);
     g.firsts.store(0, Ordering::Relaxed);
+    g.forget_wait();
     g.site.set(Some(spec.site));
     // Release: a reader of the info sees it complete.
     g.info.store(info.cast_mut(), Ordering::Release);

@@ -219,6 +219,12 @@ impl G {
         self.parked_at.store(now, Ordering::Relaxed);
     }
 
+    /// For a new goroutine, which has not waited yet.
+    #[inline]
+    pub(crate) fn forget_wait(&self) {
+        self.wait_reason.store(0, Ordering::Relaxed);
+    }
+
     #[inline]
     pub(crate) fn status(&self) -> Status {
         Status::from_u8(self.status.load(Ordering::Relaxed))
@@ -259,6 +265,12 @@ impl G {
 
     pub(crate) fn wait_reason(&self) -> WaitReason {
         WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !TIMED)
+    }
+
+    /// Whether a timer or I/O ended its last wait, or may have. Such a goroutine will likely run only
+    /// briefly.
+    pub(crate) fn waited_for_time_or_io(&self) -> bool {
+        self.wait_is_timed() || self.wait_reason().is_for_time_or_io()
     }
 
     /// Whether a timer may end its wait.

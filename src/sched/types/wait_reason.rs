@@ -35,6 +35,11 @@ impl WaitReason {
         matches!(self, WaitReason::IoRead | WaitReason::IoWrite)
     }
 
+    /// Whether a timer or the netpoller ends the wait, also for the runtime's own goroutines.
+    pub(crate) fn is_for_time_or_io(self) -> bool {
+        self.is_io() || matches!(self, WaitReason::Sleep | WaitReason::TimerService | WaitReason::Crew)
+    }
+
     /// The text of dumps and traces.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -62,6 +62,27 @@ pub const BLOCK: &[Workload] = &[
         )],
     },
     Workload {
+        id: "blocking_burst",
+        name: "blocking_burst",
+        group: "block",
+        what: "n goroutines start at once and sleep 100 ms in the kernel (in gort without telling the \
+               scheduler), beside one that sleeps 1 ms at a time: wall time as a multiple of 100 ms, threads \
+               started in it, and by how much the sleeper is late at worst",
+        procs: Procs::All,
+        size: size(1000, 200),
+        sizes: &[],
+        peers: &["gort", "go", "tokio", "std"],
+        metrics: &[
+            named("", "ideal_ratio", Unit::Times, &[gort(1.3, "std")]),
+            named(
+                "sleeper's worst lateness",
+                "late_max_ns",
+                Unit::Nanoseconds,
+                &[target("gort", 50e6, Of::Absolute)],
+            ),
+        ],
+    },
+    Workload {
         id: "syscall_short",
         name: "syscall_short",
         group: "block",

@@ -118,6 +118,21 @@ pub const BLOCKERS: u64 = 64;
 /// How long each sleep of `blocking` lasts.
 pub const BLOCK_NAP: Duration = Duration::from_millis(10);
 
+/// How long each call of `blocking_burst` blocks.
+pub const BURST_NAP: Duration = Duration::from_millis(100);
+
+/// Sleeps 1 ms at a time until `stop` is set. Returns by how much it was late at worst.
+pub fn worst_lateness(stop: &AtomicBool, sleep: impl Fn(Duration)) -> Duration {
+    let nap = Duration::from_millis(1);
+    let mut worst = Duration::ZERO;
+    while !stop.load(Ordering::Relaxed) {
+        let start = Instant::now();
+        sleep(nap);
+        worst = worst.max(start.elapsed().saturating_sub(nap));
+    }
+    worst
+}
+
 /// Endless loops ("hogs") per P in `hog` and `hog_first`.
 pub const HOGS_PER_P: usize = 2;
 

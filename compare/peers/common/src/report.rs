@@ -1,6 +1,6 @@
 //! The line of JSON that a peer prints.
 
-use crate::{Args, BLOCK_NAP, BLOCKERS};
+use crate::{Args, BLOCK_NAP, BLOCKERS, BURST_NAP};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -37,6 +37,13 @@ impl Report {
     pub fn blocking(naps: u64, time: Duration) -> Report {
         let ideal = BLOCK_NAP * naps as u32;
         Report::new(BLOCKERS * naps, time).with("ideal_ratio", time.as_secs_f64() / ideal.as_secs_f64())
+    }
+
+    /// The report of `blocking_burst`: `n` calls at once took `time`, and the sleeper beside them was `late`.
+    pub fn blocking_burst(n: u64, time: Duration, late: Duration) -> Report {
+        Report::new(n, time)
+            .with("ideal_ratio", time.as_secs_f64() / BURST_NAP.as_secs_f64())
+            .with("late_max_ns", late.as_nanos() as f64)
     }
 
     /// The line, without its newline.

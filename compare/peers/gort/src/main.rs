@@ -93,6 +93,8 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "block")]
         "blocking" => block::blocking(args),
         #[cfg(feature = "block")]
+        "blocking_burst" => block::blocking_burst(args),
+        #[cfg(feature = "block")]
         "syscall_short" => block::syscall_short(args),
         #[cfg(feature = "net")]
         "tcp_echo" => net::tcp_echo(args),

@@ -1,12 +1,13 @@
 //! Group "block": hogs and blocking system calls.
 
 use compare_common::{
-    Args, BLOCK_NAP, BLOCKERS, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Outcome, Oversleep, Report,
-    warm_then_time,
+    Args, BLOCK_NAP, BLOCKERS, BURST_NAP, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Outcome, Oversleep,
+    Report, warm_then_time, worst_lateness,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn hog(args: &Args) -> Outcome {
     let hogs = Arc::new(Counters::new(HOGS_PER_P * args.procs));
@@ -70,6 +71,20 @@ pub fn blocking(args: &Args) -> Outcome {
         sleepers.into_iter().for_each(|h| h.join().unwrap());
     });
     Ok(Report::blocking(naps, time))
+}
+
+pub fn blocking_burst(args: &Args) -> Outcome {
+    let n = args.size(1000);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let sleeper = thread::spawn(move || worst_lateness(&stopped, thread::sleep));
+    thread::sleep(BURST_NAP / 20);
+    let start = Instant::now();
+    let blocked: Vec<_> = (0..n).map(|_| thread::spawn(|| thread::sleep(BURST_NAP))).collect();
+    blocked.into_iter().for_each(|h| h.join().unwrap());
+    let time = start.elapsed();
+    stop.store(true, Ordering::Relaxed);
+    Ok(Report::blocking_burst(n, time, sleeper.join().unwrap()))
 }
 
 pub fn syscall_short(args: &Args) -> Outcome {

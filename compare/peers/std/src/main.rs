@@ -40,6 +40,7 @@ fn dispatch(args: &Args) -> Outcome {
         "hog" => block::hog(args),
         "hog_first" => block::hog_first(args),
         "blocking" => block::blocking(args),
+        "blocking_burst" => block::blocking_burst(args),
         "syscall_short" => block::syscall_short(args),
         "fairness" => block::fairness(args),
         "tcp_echo" if args.is("raw") => raw::tcp_echo(args),

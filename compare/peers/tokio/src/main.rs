@@ -41,6 +41,7 @@ fn dispatch(args: &Args) -> Outcome {
         "timers" => chan::timers(args),
         "ring" => chan::ring(args),
         "blocking" => block::blocking(args),
+        "blocking_burst" => block::blocking_burst(args),
         "tcp_echo" => net::tcp_echo(args),
         "http_hello" => net::http_hello(args),
         "http_cpu" => net::http_cpu(args),
@@ -57,7 +58,13 @@ fn dispatch(args: &Args) -> Outcome {
 }
 
 fn runtime(args: &Args) -> Runtime {
-    Builder::new_multi_thread().worker_threads(args.procs).enable_all().build().expect("runtime starts")
+    builder(args).build().expect("runtime starts")
+}
+
+fn builder(args: &Args) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(args.procs).enable_all();
+    builder
 }
 
 /// Runs `body` as a Tokio task on one of the runtime's own threads, because the thread that calls `block_on`

@@ -4,7 +4,8 @@
 //! - takes the P of a long marked blocking call (`in_syscall`): when another M needs it, to run a goroutine
 //!   or to poll for I/O, or after 10 ms;
 //! - takes the P of a goroutine that blocks in an unmarked call: its slice is long, and its thread used no
-//!   CPU time between two looks (`slices.rs`, `block/unmarked.rs`);
+//!   CPU time between two looks (`slices.rs`, `block/unmarked.rs`); when many do, at the first look
+//!   (`burst.rs`);
 //! - preempts a goroutine whose slice is over while others wait: after 10 ms, or after 1 ms if a waiting one
 //!   was woken by a timer, by I/O or by another goroutine, because that one will likely run only briefly;
 //! - marks Ps as brisk whose goroutines take turns quickly, and unmarks those whose goroutines no longer do
@@ -17,6 +18,7 @@
 //!
 //! It never allocates and takes no lock that user code may hold.
 
+mod burst;
 mod pauses;
 mod slices;
 
@@ -34,6 +36,7 @@ use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
+use burst::Burst;
 use pauses::Pauses;
 use slices::Seen;
 
@@ -48,15 +51,20 @@ const SLICE_URGENT: u64 = MILLI;
 const UNPOLLED: u64 = 10 * MILLI;
 /// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
 const TIMER_OVERDUE: u64 = 50 * MICRO;
+/// A look asks this many Ms whether they compute without a P.
+const DETACHED_AT_ONCE: usize = 64;
 
 struct Sysmon {
     seen: Box<[Seen]>,
     pauses: Pauses,
+    burst: Burst,
     /// The last look found something that needs sysmon to be on time: a goroutine or a marked call that has
     /// lasted since the look before, or a blocked goroutine, which others may follow.
     in_demand: bool,
     /// The number of polls at an earlier look, and when that was.
     polls: (usize, u64),
+    /// The M with which the next look for goroutines that compute without a P begins; `None`: the newest.
+    next_detached: Option<&'static M>,
 }
 
 /// What waits for a P.
@@ -104,11 +112,13 @@ pub(crate) fn run(eager: bool) {
     let mut sysmon = Sysmon {
         seen: vec![Seen::default(); MAX_PROCS].into(),
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
+        burst: Burst::default(),
         in_demand: false,
         polls: (0, 0),
+        next_detached: None,
     };
     loop {
-        sysmon.pauses.rest();
+        sysmon.pauses.rest(|| sysmon.burst.end());
         sysmon.look();
     }
 }
@@ -116,6 +126,7 @@ pub(crate) fn run(eager: bool) {
 impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
+        self.burst.begin_look(now);
         self.fire_overdue_timers(now);
         self.poll(now);
         let mut waiting = waiting();
@@ -157,6 +168,7 @@ impl Sysmon {
         // On a brisk P a goroutine may wait at any time without waking sysmon. And a call that shrinks
         // GOMAXPROCS waits until the retired Ps are given up.
         waiting.any |= some_brisk || SCHED.platform.ps_leaving();
+        some_call |= self.burst.is_on(); // soon the next goroutine blocks
         self.pauses.choose(now, waiting.any, some_brisk, some_call, acted, unattended);
     }
 
@@ -188,8 +200,18 @@ impl Sysmon {
 
     /// Goroutines that came back from a blocking call and compute without a P get 10 ms, then they wait for
     /// one.
-    fn look_at_detached(&self) {
-        for m in SCHED.platform.all_ms().filter(|m| runs_without_p(m)) {
+    ///
+    /// A look covers [`DETACHED_AT_ONCE`] Ms and the next look goes on from there: thousands may be blocked,
+    /// and to ask for the CPU time of each takes longer than the pause between two looks.
+    fn look_at_detached(&mut self) {
+        let newest = SCHED.platform.all_ms().next();
+        let mut next = self.next_detached.or(newest);
+        for _ in 0..DETACHED_AT_ONCE {
+            let Some(m) = next else { break };
+            next = m.older.get();
+            if !runs_without_p(m) {
+                continue;
+            }
             let Some(cpu) = thread::cpu_nanos(m.tid()) else { continue };
             let before = m.cpu_when_detached.get();
             if before == 0 || cpu < before {
@@ -199,6 +221,7 @@ impl Sysmon {
                 let _it_is_asked_again = preempt::interrupt(m);
             }
         }
+        self.next_detached = next;
     }
 }
 

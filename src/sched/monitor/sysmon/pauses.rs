@@ -1,8 +1,8 @@
 //! How long sysmon pauses between two looks.
 //!
-//! After it was woken or found something to do, sysmon looks again soon: after 20 µs, or 150 µs if no
-//! marked call is under way. As long as nothing needs it, each pause is twice as long as the one before. When
-//! every P has been idle for some looks, it sleeps until it is woken.
+//! After it was woken or found something to do, sysmon looks again soon: after 20 µs, or 150 µs if neither a
+//! marked call nor a burst of blocking calls (`burst.rs`) is under way. As long as nothing needs it, each pause
+//! is twice as long as the one before. When every P has been idle for some looks, it sleeps until it is woken.
 //!
 //! While goroutines wait for a P the pauses are short. A thread that queues a goroutine while all Ps are busy
 //! cuts a long pause short (`wake_sysmon::look_soon`). It queues first and then reads whether sysmon is in a
@@ -19,7 +19,7 @@ use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
 
-/// The first pause (ns). The kernel adds its timer slack of 50 µs.
+/// The first pause (ns).
 const PAUSE: u64 = 20 * MICRO;
 /// The longest pause (ns) while goroutines wait for a P. An unmarked blocking call may keep its P for twice
 /// this long: less than half a millisecond.
@@ -71,10 +71,11 @@ impl Pauses {
         }
     }
 
-    /// Rests until the next look.
-    pub(super) fn rest(&mut self) {
+    /// Rests until the next look. Calls `before_sleep` if it sleeps until it is woken.
+    pub(super) fn rest(&mut self, before_sleep: impl FnOnce()) {
         self.idle_looks = if all_idle() { self.idle_looks + 1 } else { 0 };
         if self.idle_looks > LINGER {
+            before_sleep();
             self.sleep_for_good();
         } else {
             let soon = self.idle_looks == 0 || self.some_brisk;
@@ -109,7 +110,8 @@ impl Pauses {
         own.in_long_pause.store(false, Ordering::Relaxed);
     }
 
-    /// Chooses the next pause. `some_wait`: goroutines wait for a P. `acted`: the last look did something.
+    /// Chooses the next pause. `some_wait`: goroutines wait for a P. `some_call`: a marked call or a
+    /// burst of unmarked ones is under way. `acted`: the last look did something.
     /// `unattended`: of the Ps that may not have looked at their timers since the last look, the one with the
     /// earliest timer.
     pub(super) fn choose(
@@ -132,7 +134,7 @@ impl Pauses {
         } else {
             PAUSE_MAX
         };
-        // Only for a marked call is a shorter pause of use.
+        // Only for blocking calls is a shorter pause of use.
         let shortest = if some_call { PAUSE } else { PAUSE_WAITING };
         self.next = if acted { PAUSE } else { (self.next * 2).clamp(shortest, longest) };
         if let Some(p) = unattended

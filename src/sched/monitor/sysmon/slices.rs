@@ -1,5 +1,6 @@
 //! sysmon's look at one P: is its goroutine blocked in a call, or has it computed for too long?
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use super::{MICRO, MILLI, SLICE, SLICE_URGENT, Sysmon, Waiting};
@@ -15,7 +16,7 @@ use crate::sys::thread;
 const SYSCALL_GRACE: u64 = 20 * MICRO;
 /// A marked blocking call keeps its P this long (ns) when no other M needs it.
 const SYSCALL_MAX: u64 = 10 * MILLI;
-/// An unmarked call keeps its P this long (ns) when another M needs it.
+/// An unmarked call keeps its P this long (ns) when another M needs it, except in a burst (`burst.rs`).
 const BLOCKED_GRACE: u64 = 130 * MICRO;
 /// An unmarked call keeps its P this long (ns) when no other M needs it.
 const BLOCKED_MAX: u64 = 20 * MILLI;
@@ -80,23 +81,20 @@ impl Seen {
         cpu.saturating_sub(*self.unanswered.get_or_insert(cpu)) >= SLICE
     }
 
-    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, and sleeps in the
-    /// kernel.
-    fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, needed: bool) -> bool {
+    /// Whether the M used (almost) no CPU time since an earlier look at the same slice, at least `grace` (ns)
+    /// ago, and sleeps in the kernel. With a grace of 0 this look is enough.
+    fn is_blocked(&mut self, m: &'static M, now: u64, cpu: u64, grace: u64) -> bool {
         if m.in_user_code().is_none() {
             self.sample = None;
             return false;
         }
-        let Some((then, cpu_then)) = self.sample else {
-            self.sample = Some((now, cpu));
-            return false;
-        };
+        let (then, cpu_then) = *self.sample.get_or_insert((now, cpu));
         let wall = now - then;
-        if wall < if needed { BLOCKED_GRACE } else { BLOCKED_MAX } {
+        if wall < grace {
             return false;
         }
         self.sample = Some((now, cpu));
-        if cpu.saturating_sub(cpu_then) >= wall / 8 || now < self.ask_after {
+        if cpu.saturating_sub(cpu_then) > wall / 8 || now < self.ask_after {
             return false;
         }
         // A thread that waits for a core uses no CPU time either, so ask the kernel whether it sleeps. It may
@@ -130,43 +128,58 @@ impl Sysmon {
         if local && !retired && !p.deferred_wake.keeps(&p.runq) {
             SCHED.wake_p(); // the thread that put it there may have seen no idle P (`requeue_yielded`)
         }
-        let needed = local || (waiting.any && waiting.unattended) || retired;
+        let in_burst = self.burst.is_on();
+        let needed = local || (waiting.any && (waiting.unattended || in_burst)) || retired;
         // A call that blocks must not keep its P from an M that would poll for I/O, either.
         let wanted = needed || waiting.unpolled;
-        if seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick) {
+        let is_new = seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick);
+        if is_new {
             // Take the first sample at once: then two pauses are enough to find a goroutine that blocked as
             // soon as it ran.
             let runs_code = wanted && !in_syscall;
             let sample = p.m().filter(|_| runs_code).and_then(|m| Some((now, thread::cpu_nanos(m.tid())?)));
             let turns = seen.turns;
             *seen = Seen { tick, syscall_tick, turns, since: now, ask_after: now, sample, ..Seen::default() };
+        }
+        if is_new && (in_syscall || !in_burst) {
             // If the call's thread sleeps already, take its P without a grace period.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
             let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
             self.in_demand |= retaken;
-            return retaken && hand_off(p);
+            return retaken && hand_off(p, false);
         }
         let age = now - seen.since;
         if in_syscall {
             self.in_demand = true;
             let retake = (wanted && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
-            return retake && p.take_from_syscall() && hand_off(p);
+            return retake && p.take_from_syscall() && hand_off(p, false);
         }
         let Some(m) = p.m() else { return false };
         let slice = if local { SLICE_URGENT } else { SLICE };
         // If the thread's CPU time cannot be read, assume that it runs.
         let mut runs = true;
         if let Some(cpu) = thread::cpu_nanos(m.tid()) {
-            if (wanted || age >= BLOCKED_MAX) && seen.is_blocked(m, now, cpu, wanted) && detach(m, p) {
+            let grace = match wanted {
+                true if in_burst => 0,
+                true => BLOCKED_GRACE,
+                false => BLOCKED_MAX,
+            };
+            // If the M has been handed the P and has not woken up yet, `m` is the one before.
+            if (wanted || age >= BLOCKED_MAX)
+                && m.p().is_some_and(|own| ptr::eq(own, p))
+                && seen.is_blocked(m, now, cpu, grace)
+                && detach(m, p)
+            {
                 seen.forget_samples();
                 self.in_demand = true;
-                return hand_off(p);
+                self.burst.took_p(now);
+                return hand_off(p, in_burst);
             }
             runs = seen.has_run(now, cpu, slice);
             // It keeps computing, without a P, until it calls the runtime.
             if needed && seen.ignores_signals(m, cpu) && detach(m, p) {
                 seen.forget_samples();
-                return hand_off(p);
+                return hand_off(p, false);
             }
         }
         self.in_demand |= runs;
@@ -180,9 +193,15 @@ impl Sysmon {
     }
 }
 
-fn hand_off(p: &'static P) -> bool {
+/// Hands the P to another M. In a burst of blocking calls its goroutines go to the global queue first: in its
+/// ring they would wait behind one that blocks, too.
+fn hand_off(p: &'static P, in_burst: bool) -> bool {
     p.stats.hand_offs.add(1);
     child_first::was_kept_waiting(p);
+    if in_burst {
+        SCHED.drain_to_global(p);
+        SCHED.wake_p(); // while they moved no M could see them
+    }
     SCHED.hand_off_p(p);
     true
 }
