@@ -130,10 +130,7 @@ struct Work<F, T> {
 
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     fn run(&mut self) {
-        let Some(f) = self.f.take() else { return };
-        if let Some(name) = &self.packet.info.name {
-            name_thread(name);
-        }
+        let Some(f) = self.take() else { return };
         // SAFETY: we are the goroutine, and the joiner reads the result only after `finish`.
         unsafe { self.packet.result.fill(f) };
         // If the handle is gone, nobody will take the result: drop it while the thread-locals still exist. In
@@ -153,12 +150,17 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
     }
 }
 
-/// Lets `std::thread::current().name()` and panic messages know the goroutine's name. Not in a shared-TLS
-/// goroutine, whose std `Thread` is that of its M.
-#[cold]
-fn name_thread(name: &str) {
-    if current().is_some_and(|g| g.tp.get() != 0) {
-        tls::thread_name::set(name);
+impl<F, T> Work<F, T> {
+    /// Takes the function. Before it runs, lets `std::thread::current().name()` and panic messages know the
+    /// goroutine's name. Not in a shared-TLS goroutine, whose std `Thread` is that of its M. (A function of its
+    /// own, because the frame of `run` stays on the goroutine's stack.)
+    fn take(&mut self) -> Option<F> {
+        if let Some(name) = &self.packet.info.name
+            && current().is_some_and(|g| g.tp.get() != 0)
+        {
+            tls::thread_name::set(name);
+        }
+        self.f.take()
     }
 }
 
