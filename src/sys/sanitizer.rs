@@ -9,9 +9,9 @@
 //!   (`arch::carry_with_thread_pointer`). They are the value of ASan's pthread key (its `AsanThread`), its
 //!   pointer to the fake stack, and TSan's pointer to the running fiber ([`words_of_thread`] finds them).
 //! - Z2. What it knows about a stack follows the goroutine. Each goroutine and each g0 has a [`Fiber`], and
-//!   [`switch`] is called for each change of stacks, on the M that changes, after the thread pointer has
-//!   moved and while no other thread can resume either side.
-//! - Z3. A goroutine that ends leaves frames that never return. `switch` clears their shadow, so that the
+//!   [`leave`], [`enter`] and [`has_left`] are called for each change of stacks, on the M that changes, after
+//!   the thread pointer has moved and while no other thread can resume either side.
+//! - Z3. A goroutine that ends leaves frames that never return. `leave` clears their shadow, so that the
 //!   next goroutine on the stack finds it as new.
 //! - Z4. ASan keeps the locals of instrumented functions in a *fake stack*, in order to find uses after
 //!   return. That of an ended goroutine holds the very frames that are switching away. So it is destroyed by
@@ -145,26 +145,43 @@ pub(crate) enum Leaves {
     Ended(usize),
 }
 
-/// Tells the sanitizers that the thread with the own stack `g0` leaves `from` and goes on with `to`.
-///
-/// It is inlined where the stacks are switched. TSan notes each function's entry and exit with the fiber that
-/// runs, so the function that enters the next fiber must be one that the current fiber will return from.
+/// Tells the sanitizers that the thread with the own stack `g0` leaves `from` and goes on with `to`. Returns
+/// TSan's fiber for `to`, which [`enter`] takes next.
 ///
 /// # Safety
 /// See Z2. If `from` has ended, nothing on it is used after the switch.
+#[must_use]
+pub(crate) unsafe fn leave(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) -> *mut c_void {
+    if has_asan() {
+        // SAFETY: the caller's promise.
+        unsafe { asan_switch(g0, from, to, leaves) };
+    }
+    tsan_fiber(to)
+}
+
+/// Enters the fiber that [`leave`] returned. It is inlined where the stacks are switched: TSan notes each
+/// function's entry and exit with the fiber that runs, so a function must return on the fiber that called it.
+///
+/// # Safety
+/// The switch of stacks follows, or has just happened.
 #[inline(always)]
-pub(crate) unsafe fn switch(g0: &Fiber, from: &Fiber, to: &Fiber, leaves: Leaves) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if has_asan() {
-            asan_switch(g0, from, to, leaves);
-        }
-        if let Some(enter) = functions().switch_to_fiber {
-            enter(tsan_fiber(to), IN_ORDER);
-            if let Leaves::Ended(_) = leaves {
-                tsan_ended(from);
-            }
-        }
+pub(crate) unsafe fn enter(fiber: *mut c_void) {
+    if let Some(enter) = functions().switch_to_fiber {
+        // SAFETY: the fiber of a stack that this thread owns.
+        unsafe { enter(fiber, IN_ORDER) };
+    }
+}
+
+/// Called after [`enter`] with what [`leave`] was called with.
+///
+/// # Safety
+/// As for `leave`.
+pub(crate) unsafe fn has_left(from: &Fiber, leaves: Leaves) {
+    if let Leaves::Ended(_) = leaves
+        && let Some(destroy) = functions().destroy_fiber
+    {
+        // SAFETY: the fiber does not run, and will not run again.
+        unsafe { destroy(from.tsan.replace(ptr::null_mut())) };
     }
 }
 
@@ -203,17 +220,6 @@ fn tsan_fiber(stack: &Fiber) -> *mut c_void {
         stack.tsan.set(unsafe { create(IN_ORDER) });
     }
     stack.tsan.get()
-}
-
-/// Frees TSan's fiber of a stack whose goroutine has ended.
-///
-/// # Safety
-/// The fiber does not run, and will not run again.
-unsafe fn tsan_ended(stack: &Fiber) {
-    if let Some(destroy) = functions().destroy_fiber {
-        // SAFETY: the caller's promise.
-        unsafe { destroy(stack.tsan.replace(ptr::null_mut())) };
-    }
 }
 
 /// The words of TLS that must follow the OS thread (Z1).

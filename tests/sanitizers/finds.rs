@@ -6,6 +6,7 @@ mod common;
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Whether this binary was built with that sanitizer.
 fn under(sanitizer: &str) -> bool {
@@ -81,9 +82,16 @@ unsafe impl Sync for Racy {}
 
 static RACY: Racy = Racy(UnsafeCell::new(0));
 
+/// Counts when another goroutine does so on another thread: one after the other on one thread are in order.
 #[inline(never)]
 fn counts_without_a_lock() {
-    for _ in 0..100_000 {
+    static HERE: AtomicUsize = AtomicUsize::new(0);
+    // Relaxed: this must not order them.
+    HERE.fetch_add(1, Ordering::Relaxed);
+    while HERE.load(Ordering::Relaxed) < 2 {
+        std::hint::spin_loop();
+    }
+    for _ in 0..1_000 {
         // SAFETY: wrong on purpose.
         unsafe { *RACY.0.get() += 1 };
     }

@@ -20,6 +20,7 @@ use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
+use crate::sys::sanitizer;
 
 /// The loop of an M on g0: runs goroutines until the thread has to end.
 pub(crate) fn run(m: &'static M) {
@@ -101,9 +102,22 @@ pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
 
 #[inline(always)]
 fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
+    if sanitizer::is_active() {
+        return switch_and_tell(m, g, why, next);
+    }
+    enter_goroutine(m, next);
+    // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
+    let message = unsafe { arch::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
+    finish_switch(message);
+}
+
+/// [`switch_directly`] in a program with a sanitizer.
+#[cold]
+#[inline(never)]
+fn switch_and_tell(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
     enter_goroutine(m, next);
     tell_sanitizers::directly(m, g, why, next);
-    // SAFETY: we own `next`; our own context is published by `finish_switch`, after it was saved.
+    // SAFETY: as in `switch_directly`.
     let message = unsafe { arch::switch(g.context.as_ptr(), next.context.get(), stopped(m, g, why)) };
     finish_switch(message);
 }

@@ -1,7 +1,9 @@
 //! Tells AddressSanitizer and ThreadSanitizer that an M goes from one stack to another (`sys/sanitizer.rs`).
 //!
 //! Each function is called after the thread pointer has moved to that of the next stack, and before the
-//! goroutine that stops is published. Without a sanitizer in the program it is one branch.
+//! goroutine that stops is published. Without a sanitizer in the program a switch has one branch more.
+
+use std::ffi::c_void;
 
 use crate::arch;
 use crate::sched::types::g::{G, Switch};
@@ -13,41 +15,60 @@ use crate::tls;
 #[inline(always)]
 pub(super) fn from_g0(m: &'static M, g: &'static G) {
     if sanitizer::is_active() {
-        tell(m, &m.fiber, fiber_of(g), Leaves::Suspended);
+        tell(m, None, Some(g), Switch::Park);
     }
 }
 
-/// `m` is about to go from the goroutine `g`, on whose stack this is called, to `next`.
+/// `m` is about to go from the goroutine `g`, on whose stack this is called, to `next`. There is a sanitizer.
 #[inline(always)]
 pub(super) fn directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
-    if sanitizer::is_active() {
-        tell(m, fiber_of(g), fiber_of(next), leaves(why, arch::stack_pointer()));
-    }
+    tell(m, Some(g), Some(next), why);
 }
 
 /// `m` has come from `g` to g0.
 #[inline(always)]
 pub(super) fn to_g0(m: &'static M, g: &'static G, why: Switch) {
     if sanitizer::is_active() {
-        tell(m, fiber_of(g), &m.fiber, leaves(why, g.context.get()));
+        tell(m, Some(g), None, why);
     }
 }
 
-fn leaves(why: Switch, sp: usize) -> Leaves {
-    match why {
-        Switch::End | Switch::Gone => Leaves::Ended(sp - arch::RED_ZONE),
+/// `from` and `to` are goroutines, or g0 (`None`); `why` says why a goroutine stops.
+#[inline(always)]
+fn tell(m: &'static M, from: Option<&'static G>, to: Option<&'static G>, why: Switch) {
+    let next = leave(m, from, to, why);
+    // SAFETY: called where the stacks are switched.
+    unsafe { sanitizer::enter(next) };
+    has_left(m, from, why);
+}
+
+#[cold]
+#[inline(never)]
+fn leave(m: &'static M, from: Option<&'static G>, to: Option<&'static G>, why: Switch) -> *mut c_void {
+    // SAFETY: this M owns both stacks until it has switched (G2), and its thread pointer has moved.
+    unsafe { sanitizer::leave(&m.fiber, fiber_of(m, from), fiber_of(m, to), leaves(from, to, why)) }
+}
+
+#[cold]
+#[inline(never)]
+fn has_left(m: &'static M, from: Option<&'static G>, why: Switch) {
+    // SAFETY: as in `leave`.
+    unsafe { sanitizer::has_left(fiber_of(m, from), leaves(from, None, why)) };
+}
+
+fn leaves(from: Option<&'static G>, to: Option<&'static G>, why: Switch) -> Leaves {
+    match (from, why) {
+        // On the way to another goroutine this runs on the stack that is left, and to g0 on that of g0.
+        (Some(g), Switch::End | Switch::Gone) => {
+            let sp = if to.is_some() { arch::stack_pointer() } else { g.context.get() };
+            Leaves::Ended(sp - arch::RED_ZONE)
+        }
         _ => Leaves::Suspended,
     }
 }
 
-#[inline(always)]
-fn tell(m: &'static M, from: &Fiber, to: &Fiber, leaves: Leaves) {
-    // SAFETY: this M owns both stacks until it has switched (G2), and its thread pointer has moved.
-    unsafe { sanitizer::switch(&m.fiber, from, to, leaves) };
-}
-
-#[cold]
-fn fiber_of(g: &'static G) -> &'static Fiber {
+fn fiber_of(m: &'static M, g: Option<&'static G>) -> &'static Fiber {
+    let Some(g) = g else { return &m.fiber };
     // SAFETY: every slot has memory for its block, and we own g.
     match unsafe { tls::block::fiber_of(g.slot.block) } {
         Some(fiber) => {
