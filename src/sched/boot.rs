@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::block::{setxid, thread_id, thread_state};
 use super::gomaxprocs::{self, QuotaFollower};
 use super::machine::SCHED;
-use super::monitor::{housekeeper, signal_handler, sysmon};
+use super::monitor::{housekeeper, signal_handler, starter, sysmon};
 use super::types::current;
 use crate::base::throw;
 use crate::sys::env::Settings;
@@ -17,7 +17,7 @@ use crate::sys::topology::Topology;
 use crate::sys::{cpus, env, mem, membarrier, process, stderr, thread};
 use crate::{netpoll, stack, tls, wiring};
 
-/// Stack size (bytes) of the two threads that run no goroutines, sysmon and the housekeeper.
+/// Stack size (bytes) of the threads that run no goroutines: sysmon, the starter and the housekeeper.
 const SERVICE_STACK: usize = 128 << 10;
 
 /// Starts the runtime unless it runs.
@@ -102,7 +102,7 @@ fn boot(choices: &Choices) {
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;
     signal_handler::init(by_signal);
     if let Some(max) = choices.max_threads {
-        machine.housekeeper.max_threads.store(max.max(1), Ordering::Relaxed);
+        machine.starter.max_threads.store(max.max(1), Ordering::Relaxed);
     }
     let topology = Topology::read();
     let _set_once = machine.topology.set(topology.is_uneven().then_some(topology));
@@ -132,7 +132,10 @@ fn start_service_threads(eager_sysmon: bool) {
     if let Err(error) = thread::start("gort-housekeep", SERVICE_STACK, housekeeper) {
         throw("boot", format_args!("could not start the runtime's first thread: {error}"));
     }
-    if let Err(error) = thread::start("gort-sysmon", SERVICE_STACK, move || sysmon::run(eager_sysmon)) {
+    if let Err(error) = thread::start("gort-start", SERVICE_STACK, starter::run) {
         throw("boot", format_args!("could not start the runtime's second thread: {error}"));
+    }
+    if let Err(error) = thread::start("gort-sysmon", SERVICE_STACK, move || sysmon::run(eager_sysmon)) {
+        throw("boot", format_args!("could not start the runtime's third thread: {error}"));
     }
 }

@@ -2,9 +2,9 @@
 //! signal each other. The functions that use each part are in the files named there.
 //! `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
-use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::{io, ptr};
 
 use super::hooks::Hooks;
 use super::schedt::{Sched, new_sched};
@@ -14,6 +14,7 @@ use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::note::Note;
+use crate::sys::mem;
 use crate::sys::signal::Previous;
 use crate::sys::topology::Topology;
 
@@ -25,6 +26,7 @@ pub(crate) struct Machine {
     pub(crate) boot: CachePadded<Boot>,
     pub(crate) poll: CachePadded<Poll>,
     pub(crate) sysmon: CachePadded<Sysmon>,
+    pub(crate) starter: CachePadded<Starter>,
     pub(crate) housekeeper: CachePadded<Housekeeper>,
     pub(crate) preempt: CachePadded<Preempt>,
     pub(crate) gomaxprocs: CachePadded<GoMaxProcs>,
@@ -80,18 +82,25 @@ pub(crate) struct Sysmon {
     pub(crate) tid: AtomicU32,
 }
 
-/// Requests to the housekeeper (`monitor/housekeeper.rs`).
-pub(crate) struct Housekeeper {
+/// Requests for Ms (`monitor/starter.rs`).
+pub(crate) struct Starter {
     pub(crate) wake: Note,
     pub(crate) start_spinning_m: AtomicBool,
-    /// How many idle Ms are wanted; 0 when the housekeeper has seen the request.
+    /// How many idle Ms are wanted; 0 when the starter has seen the request.
     pub(crate) spare_ms_wanted: AtomicU32,
     /// How many threads start that will be idle Ms.
     pub(crate) spare_ms_starting: AtomicU32,
-    pub(crate) pass_wanted: AtomicBool,
     /// The most threads that run goroutines.
     pub(crate) max_threads: AtomicUsize,
     pub(crate) limit_reported: AtomicBool,
+    /// The kernel's id of its thread.
+    pub(crate) tid: AtomicU32,
+}
+
+/// Requests to the housekeeper (`monitor/housekeeper.rs`).
+pub(crate) struct Housekeeper {
+    pub(crate) wake: Note,
+    pub(crate) pass_wanted: AtomicBool,
     /// The kernel's id of its thread.
     pub(crate) tid: AtomicU32,
 }
@@ -149,14 +158,18 @@ impl Machine {
                 wake: Note::new(),
                 tid: AtomicU32::new(0),
             }),
-            housekeeper: CachePadded::new(Housekeeper {
+            starter: CachePadded::new(Starter {
                 wake: Note::new(),
                 start_spinning_m: AtomicBool::new(false),
                 spare_ms_wanted: AtomicU32::new(0),
                 spare_ms_starting: AtomicU32::new(0),
-                pass_wanted: AtomicBool::new(false),
                 max_threads: AtomicUsize::new(10_000),
                 limit_reported: AtomicBool::new(false),
+                tid: AtomicU32::new(0),
+            }),
+            housekeeper: CachePadded::new(Housekeeper {
+                wake: Note::new(),
+                pass_wanted: AtomicBool::new(false),
                 tid: AtomicU32::new(0),
             }),
             preempt: CachePadded::new(Preempt {
@@ -182,23 +195,34 @@ impl Machine {
         }
     }
 
-    /// Takes an M whose thread ended, or makes a new one. Called by the housekeeper only; allocates.
-    pub(crate) fn make_m(&self) -> &'static M {
+    /// Takes an M whose thread ended, or makes a new one. Called by the starter only, which must not use the
+    /// program's allocator.
+    pub(crate) fn make_m(&self) -> io::Result<&'static M> {
+        let m = match self.take_ended_m() {
+            Some(m) => m,
+            None => self.make_new_m()?,
+        };
         self.live_count.fetch_add(1, Ordering::Relaxed);
-        if let Some(m) = self.take_ended_m() {
-            m.alive.store(true, Ordering::Relaxed);
-            return m;
-        }
-        let m: &'static M = Box::leak(Box::new(M::new(self.m_count.fetch_add(1, Ordering::Relaxed))));
-        m.alive.store(true, Ordering::Relaxed);
+        // Acquire of its readers pairs with this: they see a complete M.
+        m.alive.store(true, Ordering::Release);
+        Ok(m)
+    }
+
+    fn make_new_m(&self) -> io::Result<&'static M> {
+        let place = mem::reserve(size_of::<M>())? as *mut M;
+        // SAFETY: the mapping is new, large enough, begins at a page, and is never unmapped.
+        let m: &'static M = unsafe {
+            place.write(M::new(self.m_count.fetch_add(1, Ordering::Relaxed)));
+            &*place
+        };
         // SAFETY: Ms are leaked.
         m.older.set(unsafe { self.ms.load(Ordering::Relaxed).as_ref() });
         // Release: readers of the list see a complete M.
         self.ms.store(ptr::from_ref(m).cast_mut(), Ordering::Release);
-        m
+        Ok(m)
     }
 
-    /// The M has no thread any more: the last step of its thread, or of the housekeeper if the thread could
+    /// The M has no thread any more: the last step of its thread, or of the starter if the thread could
     /// not be started. The next thread that starts may take it.
     pub(crate) fn m_ended(&self, m: &'static M) {
         m.alive.store(false, Ordering::Relaxed);
@@ -220,7 +244,7 @@ impl Machine {
         }
     }
 
-    /// Only the housekeeper takes, so the M below the top stays the one below it until the top is taken.
+    /// Only the starter takes, so the M below the top stays the one below it until the top is taken.
     fn take_ended_m(&self) -> Option<&'static M> {
         // Acquire pairs with the release in `m_ended`.
         let mut top = self.ended.load(Ordering::Acquire);
@@ -260,14 +284,14 @@ impl Machine {
         self.all_ms().find(|m| m.is_thread(tid))
     }
 
-    /// Whether the thread is sysmon's or the housekeeper's.
+    /// Whether the thread is sysmon's, the starter's or the housekeeper's.
     pub(crate) fn is_service_thread(&self, tid: u32) -> bool {
         self.service_threads().contains(&tid)
     }
 
-    /// The kernel's ids of the two threads of the runtime that run no goroutines.
-    pub(crate) fn service_threads(&self) -> [u32; 2] {
-        [&self.sysmon.tid, &self.housekeeper.tid].map(|tid| tid.load(Ordering::Relaxed))
+    /// The kernel's ids of the threads of the runtime that run no goroutines.
+    pub(crate) fn service_threads(&self) -> [u32; 3] {
+        [&self.sysmon.tid, &self.starter.tid, &self.housekeeper.tid].map(|tid| tid.load(Ordering::Relaxed))
     }
 
     /// Whether some M still has a retired P.

@@ -298,17 +298,15 @@ fn trim_batch(mut next: impl FnMut() -> Option<&'static Slot>) -> bool {
 }
 
 /// Trims the slots of ended goroutines that were not needed since the last call: they keep only their top
-/// page. Calls `between` again and again meanwhile.
-pub(crate) fn trim_unused(mut between: impl FnMut()) {
+/// page.
+pub(crate) fn trim_unused() {
     for shared in &SHARED {
         let next = || {
             let mut locked = shared.lock_inside();
             locked.unused = locked.unused.checked_sub(1)?;
             locked.fresh.pop_front()
         };
-        while trim_batch(next) {
-            between();
-        }
+        while trim_batch(next) {}
         // All that are left count as unused until they are taken.
         let mut locked = shared.lock_inside();
         locked.unused = locked.fresh.len();

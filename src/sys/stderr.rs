@@ -1,6 +1,6 @@
 //! Writes to standard error without std's lock, because a goroutine that waits forever may hold that lock.
 
-use std::fmt;
+use std::{fmt, io};
 
 use super::syscall::syscall6;
 
@@ -24,6 +24,16 @@ pub(crate) fn write(text: &str) -> bool {
         }
     }
     true
+}
+
+/// Writes a short message, without allocating; what is longer than 512 bytes is cut off.
+pub(crate) fn write_short(message: fmt::Arguments<'_>) {
+    let mut text = [0u8; 512];
+    let mut rest = &mut text[..];
+    let _cut_off = io::Write::write_fmt(&mut rest, message);
+    let unused = rest.len();
+    let used = text.len() - unused;
+    write(str::from_utf8(&text[..used]).unwrap_or("gort: a message that could not be written\n"));
 }
 
 /// Writes formatted text to standard error in pieces of about [`PIECE`] bytes. So a long report appears while

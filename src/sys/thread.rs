@@ -1,11 +1,12 @@
 //! OS threads: their ids, CPU times and states, how the kernel schedules them, and starting one.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::cgroup;
 use super::syscall::syscall6;
+use super::{cgroup, mem};
 
 /// The kernel's id of the calling thread.
 pub(crate) fn tid() -> u32 {
@@ -89,6 +90,39 @@ pub(crate) fn leave_room_for_thread_locals(bytes: usize) {
 pub(crate) fn start(name: &str, stack: usize, main: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let stack = stack + THREAD_LOCALS.load(Ordering::Relaxed);
     std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(main).map(drop)
+}
+
+/// Starts a detached thread with `stack` bytes of stack in addition to its thread-locals, which calls
+/// `main(argument)`. Uses libc's malloc, but not the program's global allocator.
+pub(crate) fn start_without_allocator(
+    stack: usize,
+    main: extern "C" fn(usize),
+    argument: usize,
+) -> io::Result<()> {
+    let stack = (stack + THREAD_LOCALS.load(Ordering::Relaxed)).next_multiple_of(mem::PAGE);
+    // SAFETY: a thread's function takes and returns a word; what it returns is not used. The attributes are
+    // initialised, used and destroyed.
+    let error = unsafe {
+        let main =
+            std::mem::transmute::<extern "C" fn(usize), extern "C" fn(*mut c_void) -> *mut c_void>(main);
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        let mut thread = 0;
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setdetachstate(&raw mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&raw mut attributes, stack);
+        let error = libc::pthread_create(&raw mut thread, &attributes, main, argument as *mut c_void);
+        libc::pthread_attr_destroy(&raw mut attributes);
+        error
+    };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+/// Sets the name of the calling thread, which the kernel cuts off after 15 bytes.
+pub(crate) fn set_name(name: fmt::Arguments<'_>) {
+    let mut text = [0u8; 16];
+    let _cut_off = (&mut text[..15]).write_fmt(name);
+    // SAFETY: the text ends with a NUL.
+    unsafe { libc::prctl(libc::PR_SET_NAME, text.as_ptr()) };
 }
 
 /// The address of the calling thread's list of robust mutexes, as the kernel knows it.

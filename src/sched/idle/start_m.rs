@@ -1,5 +1,4 @@
-//! Asking the housekeeper for a new M. Starting a thread allocates, and an M that holds a P must not wait for
-//! the allocator: the goroutine that holds the allocator's lock may be waiting for that very P.
+//! Asking the starter for a new M (`monitor/starter.rs`), and waking the housekeeper.
 
 use std::sync::atomic::Ordering;
 
@@ -7,8 +6,8 @@ use crate::sched::machine::SCHED;
 
 /// Asks for a new M. The caller's token passes to it.
 pub(crate) fn start_spinning_m() {
-    SCHED.platform.housekeeper.start_spinning_m.store(true, Ordering::Release);
-    wake_housekeeper();
+    SCHED.platform.starter.start_spinning_m.store(true, Ordering::Release);
+    SCHED.platform.starter.wake.set();
 }
 
 /// Asks for an M that waits until it is needed: a goroutine can be stopped by signal only if another M is
@@ -19,8 +18,8 @@ pub(crate) fn start_spare_m() {
 
 /// Asks for Ms that wait until they are needed, so that `count` Ms are idle.
 pub(crate) fn keep_spare_ms(count: u32) {
-    SCHED.platform.housekeeper.spare_ms_wanted.fetch_max(count, Ordering::Release);
-    wake_housekeeper();
+    SCHED.platform.starter.spare_ms_wanted.fetch_max(count, Ordering::Release);
+    SCHED.platform.starter.wake.set();
 }
 
 /// Wakes the housekeeper. May be called in a signal handler.

@@ -1,8 +1,9 @@
-//! The two threads that run no goroutines, sysmon and the housekeeper, and preemption by signal.
+//! The threads that run no goroutines, sysmon, the starter and the housekeeper, and preemption by signal.
 
 pub(crate) mod housekeeper;
 mod interrupted;
 pub(crate) mod preempt;
 pub(crate) mod shrink;
 pub(crate) mod signal_handler;
+pub(crate) mod starter;
 pub(crate) mod sysmon;

@@ -16,9 +16,6 @@ use crate::sched::types::g::G;
 use crate::stack::cache::{self, Unused};
 use crate::sys::clock::nanotime;
 
-/// `between` is called after this many goroutines.
-const BATCH: usize = 64;
-
 /// Shrinks stacks, and remembers which parked goroutines have been shrunk already.
 pub(super) struct Shrinker {
     /// Goroutines that parked before this time (ns) have been shrunk already.
@@ -32,23 +29,16 @@ impl Shrinker {
         Shrinker { shrunk_before: 0, unused: Unused::new() }
     }
 
-    /// Gives back stack pages that have not been used since the last pass. Calls `between` again and again
-    /// meanwhile.
-    pub(super) fn pass(&mut self, mut between: impl FnMut()) {
+    /// Gives back stack pages that have not been used since the last pass.
+    pub(super) fn pass(&mut self) {
         let last_pass = SCHED.platform.coarse_clock.swap(nanotime(), Ordering::Relaxed);
         let parked_since = std::mem::replace(&mut self.shrunk_before, last_pass)..last_pass;
-        cache::trim_unused(&mut between);
+        cache::trim_unused();
         let ended = cache::end_epoch();
         while self.take_from_idle_p(ended) {
             self.unused.trim();
-            between();
         }
-        let mut count = 0usize;
         G::for_each(|g| {
-            count += 1;
-            if count.is_multiple_of(BATCH) {
-                between();
-            }
             if g.park.is_parked() && parked_since.contains(&g.parked_at.load(Ordering::Relaxed)) {
                 shrink_parked(g);
             }
