@@ -10,8 +10,13 @@ import (
 )
 
 // hog starts the sleeper first.
-func hog(a args) report {
-	hogs := newCounters(hogsPerP * a.procs)
+func hog(a args) report { return hogBeside(a, hogsPerP*a.procs) }
+
+// hogCrowd is hog with many loops.
+func hogCrowd(a args) report { return hogBeside(a, hogCrowdSize) }
+
+func hogBeside(a args, loops int) report {
+	hogs := newCounters(loops)
 	awake, done := make(chan struct{}), make(chan []int64)
 	go func() {
 		time.Sleep(nap)

@@ -73,6 +73,7 @@ var workloads = map[string]func(args) report{
 	"ring":            ring,
 
 	"hog":            hog,
+	"hog_crowd":      hogCrowd,
 	"hog_first":      hogFirst,
 	"blocking":       blocking,
 	"blocking_burst": blockingBurst,

@@ -102,6 +102,7 @@ func (l *lcg) between(low, high int) int {
 const (
 	sleepersRepeat = 10
 	hogsPerP       = 2
+	hogCrowdSize   = 1000
 	fairHogsPerP   = 4
 	nap            = time.Millisecond
 	napsAtMost     = 5 * time.Second

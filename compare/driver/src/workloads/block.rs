@@ -46,6 +46,21 @@ pub const BLOCK: &[Workload] = &[
         metrics: HOG,
     },
     Workload {
+        id: "hogs-1000",
+        name: "hog_crowd",
+        group: "block",
+        what: "as hog, with 1,000 loops",
+        procs: Procs::All,
+        size: size(200, 50),
+        sizes: &[],
+        peers: PLAIN,
+        metrics: &[
+            RUNNING,
+            named("oversleep p50", "over_p50_ns", Unit::Nanoseconds, &[]),
+            named("oversleep p99", "over_p99_ns", Unit::Nanoseconds, &[gort(0.25, "go")]),
+        ],
+    },
+    Workload {
         id: "blocking",
         name: "blocking",
         group: "block",

@@ -136,6 +136,9 @@ pub fn worst_lateness(stop: &AtomicBool, sleep: impl Fn(Duration)) -> Duration {
 /// Endless loops ("hogs") per P in `hog` and `hog_first`.
 pub const HOGS_PER_P: usize = 2;
 
+/// Endless loops in `hogs-1000`.
+pub const HOG_CROWD: usize = 1000;
+
 /// Endless loops per P in `fairness`.
 pub const FAIR_HOGS_PER_P: usize = 4;
 

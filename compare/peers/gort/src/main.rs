@@ -17,7 +17,7 @@ mod sync;
 #[cfg(feature = "time")]
 mod time;
 
-use compare_common::{Args, MALLOC_CROWD, Outcome, unknown};
+use compare_common::{Args, HOG_CROWD, HOGS_PER_P, MALLOC_CROWD, Outcome, unknown};
 use kind::{Private, Shared};
 use std::time::Duration;
 
@@ -87,7 +87,9 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "chan")]
         "ring" => chan::ring(args),
         #[cfg(feature = "time")]
-        "hog" => time::hog(args),
+        "hog" => time::hog(args, HOGS_PER_P * args.procs),
+        #[cfg(feature = "time")]
+        "hog_crowd" => time::hog(args, HOG_CROWD),
         #[cfg(feature = "time")]
         "hog_first" => time::hog_first(args),
         #[cfg(feature = "block")]

@@ -29,10 +29,10 @@ pub fn timers(args: &Args) -> Outcome {
     }))
 }
 
-pub fn hog(args: &Args) -> Outcome {
+pub fn hog(args: &Args, hogs: usize) -> Outcome {
     let (procs, n) = (args.procs, args.size(200));
     Ok(gort::run(move || {
-        let hogs = Arc::new(Counters::new(HOGS_PER_P * procs));
+        let hogs = Arc::new(Counters::new(hogs));
         let awake = Arc::new(AtomicBool::new(false));
         let sleeper = gort::spawn({
             let awake = awake.clone();

@@ -39,7 +39,7 @@ fn dispatch(args: &Args) -> Outcome {
         "blocking" => block::blocking(args),
         "syscall_short" => block::syscall_short(args),
         "http_hello" => net::http_hello(args),
-        "hog" | "hog_first" | "fairness" => {
+        "hog" | "hog_first" | "hog_crowd" | "fairness" => {
             Err("may does not preempt: an endless loop keeps its thread forever, so nothing else would run"
                 .into())
         }

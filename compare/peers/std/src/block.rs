@@ -9,8 +9,8 @@ use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-pub fn hog(args: &Args) -> Outcome {
-    let hogs = Arc::new(Counters::new(HOGS_PER_P * args.procs));
+pub fn hog(args: &Args, hogs: usize) -> Outcome {
+    let hogs = Arc::new(Counters::new(hogs));
     let n = args.size(200);
     let awake = Arc::new(Barrier::new(2));
     let sleeper = thread::spawn({

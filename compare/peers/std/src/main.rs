@@ -6,7 +6,7 @@ mod chan;
 mod core;
 mod raw;
 
-use compare_common::{Args, MALLOC_CROWD, Outcome, unknown};
+use compare_common::{Args, HOG_CROWD, HOGS_PER_P, MALLOC_CROWD, Outcome, unknown};
 
 fn main() {
     compare_common::main("std", dispatch)
@@ -37,7 +37,8 @@ fn dispatch(args: &Args) -> Outcome {
         "rwlock" => chan::rwlock(args),
         "timers" => chan::timers(args),
         "ring" => chan::ring(args),
-        "hog" => block::hog(args),
+        "hog" => block::hog(args, HOGS_PER_P * args.procs),
+        "hog_crowd" => block::hog(args, HOG_CROWD),
         "hog_first" => block::hog_first(args),
         "blocking" => block::blocking(args),
         "blocking_burst" => block::blocking_burst(args),
