@@ -42,6 +42,21 @@ pub(crate) mod timer {
 
 /// Memory comes from the allocator.
 pub(crate) mod sys {
+    pub(crate) mod sanitizer {
+        pub(crate) struct Fiber;
+
+        impl Fiber {
+            pub(crate) fn new() -> Fiber {
+                Fiber
+            }
+        }
+    }
+
+    pub(crate) mod signal {
+        #[derive(Clone, Copy)]
+        pub(crate) struct ThreadSignals;
+    }
+
     pub(crate) mod mem {
         use std::alloc::{Layout, alloc_zeroed, dealloc};
 
