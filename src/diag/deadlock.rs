@@ -36,8 +36,7 @@ use crate::sched::idle::start_m::wake_housekeeper;
 use crate::sched::machine::SCHED;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::G;
-use crate::sched::types::status::Status;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::{Status, WaitReason};
 use crate::sys::{signal, stderr, thread};
 use crate::timer::NEVER;
 

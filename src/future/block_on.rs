@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::goroutine::waker;
 use crate::sched::park::park_ready::park;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::sched::word::future_word::FutureWord;
 

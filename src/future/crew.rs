@@ -49,7 +49,7 @@ use crate::sched::park::channel_op::Inside;
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::g::GList;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
 use crate::stack::size::Need;
 use crate::sync::Mutex;

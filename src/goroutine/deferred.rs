@@ -31,7 +31,7 @@ use crate::sched::park::park_ready::park;
 use crate::sched::park::timers::{self, start_anywhere};
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::{current, current_bubble};
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
 use crate::stack::size::Need;
 use crate::sys::clock::nanotime;

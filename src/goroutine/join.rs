@@ -22,7 +22,7 @@ use crate::sched::park::park_ready::park;
 use crate::sched::run::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
 use crate::sched::types::current::current;
 use crate::sched::types::g::Info;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::tls;
 

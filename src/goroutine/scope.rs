@@ -10,7 +10,7 @@ use super::builder::Builder;
 use super::current::Goroutine;
 use super::join::JoinInner;
 use crate::sched::park::park_ready::park;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 
 /// The state that the scope and its goroutines share.

@@ -9,7 +9,7 @@ use super::machine::SCHED;
 use super::park::park_ready::{park, yield_now};
 use super::run::runtime_section;
 use super::types::p::P;
-use super::types::wait_reason::WaitReason;
+use super::types::status::WaitReason;
 use super::types::waiter::Waiter;
 use crate::base::atomic::{MAX_PROCS, Ordering};
 use crate::sys::cpus::QuotaWatch;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::mutex::Mutex;
 use super::semaphore::{OwnedSemaphorePermit, Semaphore};
 use super::wait_group::{Entered, WaitGroup};
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 
 /// Goroutines that work on one job together, like Go's `errgroup`.
 ///

@@ -12,7 +12,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use super::raw::waitq::{Node, Queue, RETRY};
 use crate::base::atomic::{AtomicU32, Ordering};
 use crate::base::lock::Lock;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 
 const INCOMPLETE: u32 = 0;
 const RUNNING: u32 = 1;

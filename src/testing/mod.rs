@@ -36,7 +36,7 @@ use std::panic::{Location, catch_unwind, resume_unwind};
 use crate::goroutine::spawn_in_bubble;
 use crate::sched::park::park_ready::park;
 use crate::sched::types::current::{current, current_bubble};
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::stack::size::Need;
 use crate::sys::env;

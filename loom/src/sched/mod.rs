@@ -47,7 +47,7 @@ pub(crate) mod run {
 
         use crate::base::lock::{Guard, Lock};
         use crate::sched::park::channel_op::Caller;
-        use crate::sched::types::wait_reason::WaitReason;
+        use crate::sched::types::status::WaitReason;
         use crate::sched::types::waiter::Waiter;
 
         pub(crate) enum Outermost {}
@@ -99,8 +99,6 @@ pub(crate) mod types {
     pub(crate) mod p;
     #[path = "../../../src/sched/types/status.rs"]
     pub(crate) mod status;
-    #[path = "../../../src/sched/types/wait_reason.rs"]
-    pub(crate) mod wait_reason;
     #[path = "types/waiter.rs"]
     pub(crate) mod waiter;
 }

@@ -9,8 +9,7 @@ use crate::chan::waitq::ELSEWHERE;
 use crate::sched::park::wait::WaitPlace;
 use crate::sched::park::wait_queue::is_queued;
 use crate::sched::types::g::G;
-use crate::sched::types::status::Status;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::{Status, WaitReason};
 use crate::sync::Blockers;
 
 /// Size of the largest target that is considered (bytes).

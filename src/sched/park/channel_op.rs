@@ -7,7 +7,7 @@
 
 use super::park_ready::park;
 use crate::sched::run::runtime_section::{self, Outermost};
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 
 /// The caller of a channel operation. While it is inside, it takes locks with `lock_inside`.

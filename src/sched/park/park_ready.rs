@@ -22,7 +22,7 @@ use crate::sched::run::runtime_section::{self, Outermost, Section};
 use crate::sched::types::current::current;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::{G, Switch};
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::{Target, Waiter};
 
 /// Blocks the caller until a waker calls `ready` on its [`Waiter`]. `object` is the address of what it

@@ -9,7 +9,7 @@ use crate::sched::idle::poll_wait;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::run::runtime_section::{self, Section};
 use crate::sched::types::g::G;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::timer::{self, NEVER, Timer, Timers};
 

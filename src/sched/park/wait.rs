@@ -10,7 +10,7 @@ use crate::sched::run::runtime_section;
 use crate::sched::types::current::current;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::G;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::timer::{self, Fired, NEVER, Timer};
 

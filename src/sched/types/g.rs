@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::m::M;
-use super::status::Status;
-use super::wait_reason::WaitReason;
+use super::status::{Status, WaitReason};
 use crate::base::list::{Linked, List};
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerU8, OwnerU32, OwnerU64, OwnerUsize};
 use crate::sched::word::future_word::FutureWord;

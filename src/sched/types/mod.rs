@@ -8,5 +8,4 @@ pub(crate) mod m;
 pub(crate) mod p;
 pub(crate) mod status;
 mod thread_pointer;
-pub(crate) mod wait_reason;
 pub(crate) mod waiter;

@@ -1,4 +1,5 @@
-//! The states of a goroutine, and who owns its stack in each; see the diagram in ARCHITECTURE.md.
+//! What a goroutine does: its status, which says who owns its stack (see the diagram in ARCHITECTURE.md), and
+//! why it waits, if it does.
 
 /// What a goroutine does right now. Dumps and statistics read it. It synchronises nothing: ownership passes
 /// through queues and park words.
@@ -41,6 +42,118 @@ impl Status {
             Status::Waiting => "waiting",
             Status::Preempted => "preempted",
             Status::Dead => "dead",
+        }
+    }
+}
+
+/// What a parked goroutine waits for. The names are Go's where Go has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum WaitReason {
+    Join,
+    ChanSend,
+    ChanReceive,
+    Select,
+    SelectNoCases,
+    Mutex,
+    RwLockRead,
+    RwLockWrite,
+    Condvar,
+    Once,
+    Barrier,
+    WaitGroup,
+    Semaphore,
+    Group,
+    Sleep,
+    Scope,
+    Context,
+    Future,
+    IoRead,
+    IoWrite,
+    TimerService,
+    Crew,
+    Bubble,
+}
+
+impl WaitReason {
+    /// Whether the netpoller ends the wait.
+    pub(crate) fn is_io(self) -> bool {
+        matches!(self, WaitReason::IoRead | WaitReason::IoWrite)
+    }
+
+    /// Whether a timer or the netpoller ends the wait, also for the runtime's own goroutines.
+    pub(crate) fn is_for_time_or_io(self) -> bool {
+        self.is_io() || matches!(self, WaitReason::Sleep | WaitReason::TimerService | WaitReason::Crew)
+    }
+
+    /// The text of dumps and traces.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            WaitReason::Join => "join",
+            WaitReason::ChanSend => "chan send",
+            WaitReason::ChanReceive => "chan receive",
+            WaitReason::Select => "select",
+            WaitReason::SelectNoCases => "select (no cases)",
+            WaitReason::Mutex => "sync.Mutex.Lock",
+            WaitReason::RwLockRead => "sync.RWMutex.RLock",
+            WaitReason::RwLockWrite => "sync.RWMutex.Lock",
+            WaitReason::Condvar => "sync.Cond.Wait",
+            WaitReason::Once => "sync.Once.Do",
+            WaitReason::Barrier => "barrier wait",
+            WaitReason::WaitGroup => "sync.WaitGroup.Wait",
+            WaitReason::Semaphore => "semacquire",
+            WaitReason::Group => "group wait",
+            WaitReason::Sleep => "sleep",
+            WaitReason::Scope => "scope wait",
+            WaitReason::Context => "context wait",
+            WaitReason::Future => "future wait",
+            WaitReason::IoRead => "IO wait (read)",
+            WaitReason::IoWrite => "IO wait (write)",
+            WaitReason::TimerService => "timer goroutine (idle)",
+            WaitReason::Crew => "future goroutine (idle)",
+            WaitReason::Bubble => "bubble wait",
+        }
+    }
+
+    /// From the number that a G stores.
+    pub(crate) fn from_u8(value: u8) -> WaitReason {
+        const ALL: [WaitReason; WaitReason::Bubble as usize + 1] = [
+            WaitReason::Join,
+            WaitReason::ChanSend,
+            WaitReason::ChanReceive,
+            WaitReason::Select,
+            WaitReason::SelectNoCases,
+            WaitReason::Mutex,
+            WaitReason::RwLockRead,
+            WaitReason::RwLockWrite,
+            WaitReason::Condvar,
+            WaitReason::Once,
+            WaitReason::Barrier,
+            WaitReason::WaitGroup,
+            WaitReason::Semaphore,
+            WaitReason::Group,
+            WaitReason::Sleep,
+            WaitReason::Scope,
+            WaitReason::Context,
+            WaitReason::Future,
+            WaitReason::IoRead,
+            WaitReason::IoWrite,
+            WaitReason::TimerService,
+            WaitReason::Crew,
+            WaitReason::Bubble,
+        ];
+        ALL[usize::from(value)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WaitReason;
+
+    #[test]
+    fn numbers_and_reasons_agree() {
+        for value in 0..=WaitReason::Bubble as u8 {
+            assert_eq!(WaitReason::from_u8(value) as u8, value);
         }
     }
 }

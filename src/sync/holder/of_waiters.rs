@@ -3,7 +3,7 @@
 use super::StackPage;
 use crate::base::atomic::Ordering;
 use crate::sched::park::wait::WaitPlace;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sync::raw::mutex::RawMutex;
 use crate::sync::raw::rwlock::{RawRwLock, TO_READ_UPGRADABLY, TO_UPGRADE, UPGRADABLE, WRITER, readers};
 use crate::sync::raw::waitq::Node;

@@ -7,7 +7,7 @@ pub(crate) mod channel_op;
 pub(crate) mod wait_queue;
 
 pub(crate) mod park_ready {
-    use crate::sched::types::wait_reason::WaitReason;
+    use crate::sched::types::status::WaitReason;
     use crate::sched::types::waiter;
 
     pub(crate) fn park(_: WaitReason, _: usize) {
@@ -33,7 +33,7 @@ pub(crate) mod limit {
     use std::time::Instant;
 
     use super::wait::Wait;
-    use crate::sched::types::wait_reason::WaitReason;
+    use crate::sched::types::status::WaitReason;
 
     pub(crate) fn park_until(
         wait: &Wait,
@@ -56,7 +56,7 @@ pub(crate) mod wait {
 
     use super::park_ready::park;
     use crate::base::atomic::{AtomicUsize, Ordering};
-    use crate::sched::types::wait_reason::WaitReason;
+    use crate::sched::types::status::WaitReason;
     use crate::sched::types::waiter::Waiter;
 
     pub(crate) const UNCLAIMED: usize = 0;

@@ -26,7 +26,7 @@ use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, fi
 use crate::sched::park::channel_op::{Caller, Inside, Stepwise};
 use crate::sched::park::park_ready::park;
 use crate::sched::run::runtime_section;
-use crate::sched::types::wait_reason::WaitReason;
+use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 
 /// The direction of an operation.
