@@ -1,14 +1,16 @@
 //! The layers of `src`, and the folders of `src/sched`: which may import which. ARCHITECTURE.md has the map.
 //!
-//! The test reads every path that begins with `crate::` or `super::` in code that is compiled without tests, and fails on an
-//! import of a higher layer, on a cycle between top-level modules, and on a cycle between the folders of `src/sched`.
+//! The test reads every path that begins with `crate::` or `super::` in code that is compiled without
+//! tests, and fails on an import of a higher layer, on a cycle between top-level modules, and on a cycle
+//! between the folders of `src/sched`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The layers, lowest first. A module may import from its own layer (as long as that makes no cycle) and from lower ones.
+/// The layers, lowest first. A module may import from its own layer (as long as that makes no cycle) and
+/// from lower ones.
 const LAYERS: [&[&str]; 11] = [
     &["arch"],
     &["sys"],
@@ -298,8 +300,8 @@ fn every_folder_of_the_scheduler_is_known() {
     assert_eq!(folders, known);
 }
 
-/// Calls of libc's functions and raw system calls are for `sys`, for `arch` (which makes them), and for `tls`, which looks
-/// into libc's own structures.
+/// Calls of libc's functions and raw system calls are for `sys`, for `arch` (which makes them), and for
+/// `tls`, which looks into libc's own structures.
 #[test]
 fn only_sys_talks_to_the_operating_system() {
     let mut wrong = Vec::new();

@@ -152,8 +152,8 @@ impl<F: FnOnce() -> T, T> Body for Work<F, T> {
 
 impl<F, T> Work<F, T> {
     /// Takes the function. Before it runs, lets `std::thread::current().name()` and panic messages know the
-    /// goroutine's name. Not in a shared-TLS goroutine, whose std `Thread` is that of its M. (A function of its
-    /// own, because the frame of `run` stays on the goroutine's stack.)
+    /// goroutine's name. Not in a shared-TLS goroutine, whose std `Thread` is that of its M. (A function of
+    /// its own, because the frame of `run` stays on the goroutine's stack.)
     fn take(&mut self) -> Option<F> {
         if let Some(name) = &self.packet.info.name
             && current().is_some_and(|g| g.tp.get() != 0)

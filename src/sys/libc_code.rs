@@ -1,6 +1,6 @@
-//! Where the code of the C library is: of libc itself, of the dynamic loader, and of the library that defines
-//! `malloc`, if that is another one. A goroutine that a signal finds in there may be in the middle of something
-//! that belongs to its thread, such as malloc's cache.
+//! Where the code of the C library is: of libc itself, of the dynamic loader, and of the library that
+//! defines `malloc`, if that is another one. A goroutine that a signal finds in there may be in the middle
+//! of something that belongs to its thread, such as malloc's cache.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;

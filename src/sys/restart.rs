@@ -1,18 +1,19 @@
 //! Restarting system calls that a signal interrupted.
 //!
-//! SA_RESTART does not cover calls that wait with a timeout, and the code that made the call never asked for a
-//! signal. So the handler makes such a call start again: it puts the call's number back into the register that
-//! the kernel has overwritten with EINTR, and lets the thread repeat the instruction. The arguments are still in
-//! place. The kernel does not say which call it was. There are two ways to know:
+//! SA_RESTART does not cover calls that wait with a timeout, and the code that made the call never asked
+//! for a signal. So the handler makes such a call start again: it puts the call's number back into the
+//! register that the kernel has overwritten with EINTR, and lets the thread repeat the instruction. The
+//! arguments are still in place. The kernel does not say which call it was. There are two ways to know:
 //!
-//! - From experience: [`learn`] interrupts three different calls on purpose. Since glibc 2.41 all calls that wait
-//!   pass one of two instructions, and the number is an argument: then `learn` finds the place on the stack that
-//!   holds the number of each. Up to 2.40 each function has an instruction of its own, and `learn` remembers it.
-//! - From the code, where the number is a constant right before the instruction (`arch::call_before`), as it is
-//!   in most functions of glibc up to 2.40.
+//! - From experience: [`learn`] interrupts three different calls on purpose. Since glibc 2.41 all calls
+//!   that wait pass one of two instructions, and the number is an argument: then `learn` finds the place on
+//!   the stack that holds the number of each. Up to 2.40 each function has an instruction of its own, and
+//!   `learn` remembers it.
+//! - From the code, where the number is a constant right before the instruction (`arch::call_before`), as
+//!   it is in most functions of glibc up to 2.40.
 //!
-//! Elsewhere, as in `syscall(2)` with its own number, the call fails with EINTR, as in any program with signal
-//! handlers.
+//! Elsewhere, as in `syscall(2)` with its own number, the call fails with EINTR, as in any program with
+//! signal handlers.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -128,10 +129,10 @@ const RESTARTABLE: [libc::c_long; 24] = [
     libc::SYS_writev,
 ];
 
-/// Whether the call, with these arguments, can be restarted without starting its timeout anew. That holds if
-/// it has no timeout, if the timeout is an absolute time, or if the kernel has written the remaining time
-/// back to the arguments. For the socket calls, `read` and `write` the answer is no: the kernel restarts those
-/// without a timeout by itself, so one that fails with EINTR has a timeout (SO_RCVTIMEO).
+/// Whether the call, with these arguments, can be restarted without starting its timeout anew. That holds
+/// if it has no timeout, if the timeout is an absolute time, or if the kernel has written the remaining
+/// time back to the arguments. For the socket calls, `read` and `write` the answer is no: the kernel
+/// restarts those without a timeout by itself, so one that fails with EINTR has a timeout (SO_RCVTIMEO).
 fn keeps_its_time(number: libc::c_long, [first, second, third, fourth]: [usize; 4]) -> bool {
     match number {
         libc::SYS_poll => (third as i32) < 0,

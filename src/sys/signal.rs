@@ -1,8 +1,9 @@
-//! Signals: installing and chaining handlers, alternate signal stacks, masks, and sending a signal to a thread.
+//! Signals: installing and chaining handlers, alternate signal stacks, masks, and sending a signal to a
+//! thread.
 //!
 //! A handler may call only what is async-signal-safe and touches no thread-local storage: the functions of
-//! this file, of `restart.rs`, `futex.rs`, `clock.rs` and `syscall.rs`, atomics, and runtime locks that the interrupted
-//! code cannot hold.
+//! this file, of `restart.rs`, `futex.rs`, `clock.rs` and `syscall.rs`, atomics, and runtime locks that the
+//! interrupted code cannot hold.
 
 use std::ffi::c_void;
 use std::io;
@@ -221,8 +222,8 @@ pub(crate) fn blocked() -> u64 {
     change_mask(libc::SIG_BLOCK, None).unwrap_or(0)
 }
 
-/// The system call behind `pthread_sigmask`: changes the mask, unless `set` is `None`. Returns what it was before,
-/// or an error number.
+/// The system call behind `pthread_sigmask`: changes the mask, unless `set` is `None`. Returns what it was
+/// before, or an error number.
 pub(crate) fn change_mask(how: i32, set: Option<&u64>) -> Result<u64, i32> {
     let mut before = 0u64;
     let new = set.map_or(ptr::null(), ptr::from_ref) as usize;

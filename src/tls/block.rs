@@ -205,8 +205,8 @@ pub(crate) unsafe fn is_untouched(tp: usize) -> bool {
 }
 
 /// Does for a goroutine's thread-locals what happens at a thread's end: runs the destructors of
-/// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error, the locale and the
-/// state of cancellation.
+/// `thread_local!`s and of pthread keys, and resets errno, `h_errno`, the loader's last error, the locale
+/// and the state of cancellation.
 ///
 /// # Safety
 /// The caller runs on a private block, is about to leave it for good, and uses no thread-local afterwards.

@@ -1,5 +1,5 @@
-//! A global allocator with a lock of its own. A goroutine that a signal stops while it holds the lock has no thread;
-//! whatever the runtime needs to run it again must not need the lock.
+//! A global allocator with a lock of its own. A goroutine that a signal stops while it holds the lock has
+//! no thread; whatever the runtime needs to run it again must not need the lock.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use common::{Procs, amount, join_all};
 
-/// Serves one request at a time, and some of them slowly, so that holders are often interrupted. Those that wait
-/// block their threads.
+/// Serves one request at a time, and some of them slowly, so that holders are often interrupted. Those that
+/// wait block their threads.
 struct OneAtATime {
     taken: AtomicU32,
     slow: AtomicBool,

@@ -1,5 +1,5 @@
-//! Goroutines that a signal stops between two arbitrary instructions: they need no thread meanwhile, continue on
-//! any thread with all their registers, and keep their thread where moving would be wrong.
+//! Goroutines that a signal stops between two arbitrary instructions: they need no thread meanwhile,
+//! continue on any thread with all their registers, and keep their thread where moving would be wrong.
 
 #[path = "../common/mod.rs"]
 mod common;

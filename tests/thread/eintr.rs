@@ -1,6 +1,6 @@
-//! The runtime's signal makes no system call of the program fail with EINTR. sysmon does not signal a thread that
-//! sleeps; but a thread may fall asleep between sysmon's look and the signal. So here the signal comes when the
-//! thread is inside the call for sure.
+//! The runtime's signal makes no system call of the program fail with EINTR. sysmon does not signal a
+//! thread that sleeps; but a thread may fall asleep between sysmon's look and the signal. So here the
+//! signal comes when the thread is inside the call for sure.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -1,5 +1,5 @@
-//! What the kernel keeps for each thread does not leak from one goroutine to another: signal masks, scheduling
-//! policy, niceness, affinity; nor does the state of cancellation.
+//! What the kernel keeps for each thread does not leak from one goroutine to another: signal masks,
+//! scheduling policy, niceness, affinity; nor does the state of cancellation.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -67,8 +67,8 @@ pub(crate) fn run(ctx: &Context, time: Duration, board: &Board) -> Balance {
     }
 }
 
-/// The CPU time that this process has used. (The clock of a thread says nothing about a goroutine, which may go on
-/// on another one.)
+/// The CPU time that this process has used. (The clock of a thread says nothing about a goroutine, which
+/// may go on on another one.)
 fn cpu_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes only to the struct, which is a local variable.

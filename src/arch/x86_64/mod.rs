@@ -61,7 +61,8 @@ unsafe extern "C" {
 /// The registers of a suspended context; `None` if it never ran.
 ///
 /// # Safety
-/// `saved` was returned by `prepare` or `save_on_stack` or saved by `switch`, and nobody resumes it meanwhile.
+/// `saved` was returned by `prepare` or `save_on_stack` or saved by `switch`, and nobody resumes it
+/// meanwhile.
 pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
     // SAFETY: the caller's promise; see the pictures.
     let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
@@ -356,7 +357,8 @@ pub(crate) unsafe fn load_at_thread_pointer(offset: isize) -> usize {
     word
 }
 
-/// Whether valgrind runs this program. Its signal frames can only be left by the thread that they were made for.
+/// Whether valgrind runs this program. Its signal frames can only be left by the thread that they were made
+/// for.
 pub(crate) fn runs_on_valgrind() -> bool {
     const RUNNING_ON_VALGRIND: usize = 0x1001;
     let request = [RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0];

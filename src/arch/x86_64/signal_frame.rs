@@ -1,16 +1,16 @@
-//! The registers that the kernel saved when a signal interrupted a thread: reading and changing them, and stopping
-//! the interrupted code right there.
+//! The registers that the kernel saved when a signal interrupted a thread: reading and changing them, and
+//! stopping the interrupted code right there.
 //!
-//! A signal handler can make a suspended context of the code that it interrupted. It copies what the kernel saved
-//! (`ucontext_t` and the vector state) to that code's own stack, below its red zone:
+//! A signal handler can make a suspended context of the code that it interrupted. It copies what the kernel
+//! saved (`ucontext_t` and the vector state) to that code's own stack, below its red zone:
 //!
 //! ```text
-//!  | gort_resume | frame | resumed | ... | ucontext_t | ... | vector state | ... | red zone | interrupted code
-//!  ^ stack pointer                       ^ frame            ^ 64-aligned                    ^ its stack pointer
+//! | gort_resume | frame | resumed | .. | ucontext_t | .. | vector state | .. | red zone | interrupted code
+//! ^ stack pointer                      ^ frame           ^ 64-aligned                   ^ its stack pointer
 //! ```
 //!
-//! `gort_resume` calls `resumed`, makes the frame the top of the stack and calls `rt_sigreturn`, which loads all
-//! registers from it, on whichever thread that happens.
+//! `gort_resume` calls `resumed`, makes the frame the top of the stack and calls `rt_sigreturn`, which
+//! loads all registers from it, on whichever thread that happens.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -110,8 +110,8 @@ impl SignalFrame {
         unsafe { (*self.0).uc_stack = stack };
     }
 
-    /// Whether the interrupted code is in the last instructions of `gort_resume`, where the goroutine counts as
-    /// running but the frame that it is resumed from is for this thread.
+    /// Whether the interrupted code is in the last instructions of `gort_resume`, where the goroutine
+    /// counts as running but the frame that it is resumed from is for this thread.
     pub(crate) fn is_being_resumed(self) -> bool {
         let last = gort_resume_last as *const () as usize..gort_resume_end as *const () as usize;
         last.contains(&self.pc())
@@ -155,14 +155,14 @@ impl SignalFrame {
     }
 }
 
-/// Called on the stack of an interrupted goroutine when it is resumed, with the message of the context that ran
-/// before and the copied frame. Returns the address of a byte that `gort_resume` clears with its last
+/// Called on the stack of an interrupted goroutine when it is resumed, with the message of the context that
+/// ran before and the copied frame. Returns the address of a byte that `gort_resume` clears with its last
 /// instructions, when the goroutine leaves the runtime.
 pub(crate) type Resumed = unsafe extern "C" fn(usize, usize, *mut c_void) -> *mut u8;
 
-// The code behind a context of `save_on_stack`. The unwind information, with rbx = the frame: the interrupted
-// stack pointer (the CFA) is the word at rbx + 160; rip, rbx, rbp, r12 to r15 are at rbx + 168, 128, 120, 72, 80,
-// 88, 96 (`mcontext_t`).
+// The code behind a context of `save_on_stack`. The unwind information, with rbx = the frame: the
+// interrupted stack pointer (the CFA) is the word at rbx + 160; rip, rbx, rbp, r12 to r15 are at rbx + 168,
+// 128, 120, 72, 80, 88, 96 (`mcontext_t`).
 global_asm!(
     ".balign 16",
     ".globl gort_resume",

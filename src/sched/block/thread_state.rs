@@ -1,18 +1,19 @@
-//! What the kernel keeps for each thread, and a goroutine changes as if it were one: the mask of blocked signals,
-//! the scheduling policy, priority, niceness and CPU affinity.
+//! What the kernel keeps for each thread, and a goroutine changes as if it were one: the mask of blocked
+//! signals, the scheduling policy, priority, niceness and CPU affinity.
 //!
-//! Such state cannot move with the goroutine, and must not stay behind for others. So gort defines the functions
-//! of libc that change it (as `thread_id.rs` does), and binds a goroutine that calls one to its thread, as by
-//! lock_os_thread. When its signal mask is again what all Ms have, the goroutine is no longer bound for that; for
-//! the other kinds it stays bound. If it ends bound, its thread ends with it, and so does the state.
+//! Such state cannot move with the goroutine, and must not stay behind for others. So gort defines the
+//! functions of libc that change it (as `thread_id.rs` does), and binds a goroutine that calls one to its
+//! thread, as by lock_os_thread. When its signal mask is again what all Ms have, the goroutine is no longer
+//! bound for that; for the other kinds it stays bound. If it ends bound, its thread ends with it, and so
+//! does the state.
 //!
-//! The runtime's signal cannot be blocked in a goroutine: its bit is left out. A goroutine that computes with all
-//! signals blocked is still preempted.
+//! The runtime's signal cannot be blocked in a goroutine: its bit is left out. A goroutine that computes
+//! with all signals blocked is still preempted.
 //!
 //! The state of cancellation is in the goroutine's TLS block, and is reset at its end.
 //!
-//! System calls that bypass libc are not seen. If a thread does not react to the runtime's signal, sysmon takes
-//! its P away (`monitor/preempt.rs`).
+//! System calls that bypass libc are not seen. If a thread does not react to the runtime's signal, sysmon
+//! takes its P away (`monitor/preempt.rs`).
 
 use std::ffi::{c_int, c_void};
 
@@ -26,8 +27,8 @@ use crate::sched::types::g::thread_state::{BINDING, CANCELLATION, MASK, SCHEDULI
 use crate::sys::signal::{self, SIGURG};
 use crate::sys::thread;
 
-/// The calling goroutine, if the thread's state is its own to change: it runs user code, on its own stack, in the
-/// process that started the runtime. (Otherwise this is a signal handler, or the child of a fork.)
+/// The calling goroutine, if the thread's state is its own to change: it runs user code, on its own stack,
+/// in the process that started the runtime. (Otherwise this is a signal handler, or the child of a fork.)
 fn caller() -> Option<&'static G> {
     // The goroutine may move to another M between the two numbers.
     let on_its_m = |g: &G| (0..3).any(|_| thread::tid() == g.m().tid());
@@ -69,7 +70,8 @@ fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t)
     // Nobody moves the goroutine between the change and the binding.
     let section = caller.map(runtime_section::enter_as);
     let own_signal = if caller.is_some() { 1 << (SIGURG - 1) } else { 0 };
-    // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid one.
+    // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid
+    // one.
     let wanted = unsafe { set.cast::<u64>().as_ref() }
         .map(|&set| if how == libc::SIG_UNBLOCK { set } else { set & !LIBCS & !own_signal });
     let before = match signal::change_mask(how, wanted.as_ref()) {
@@ -136,8 +138,8 @@ macro_rules! define {
             }
         )*
 
-        /// Called once, at start-up: looks libc's functions up, because the look-up takes the loader's lock, and
-        /// names ours, so that the linker keeps them.
+        /// Called once, at start-up: looks libc's functions up, because the look-up takes the loader's
+        /// lock, and names ours, so that the linker keeps them.
         pub(crate) fn init() {
             let ours = [$($name as *const () as usize,)* pthread_sigmask as *const () as usize,
                 sigprocmask as *const () as usize];

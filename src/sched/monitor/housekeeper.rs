@@ -1,6 +1,6 @@
-//! The housekeeper: a thread without a P for work that is not urgent. About once a second while goroutines run,
-//! and twice more after they stopped, it shrinks stacks (`shrink.rs`), and checks whether the CPU quota changed and
-//! whether libraries were loaded. And it serves reports (`Hooks::housekeep`).
+//! The housekeeper: a thread without a P for work that is not urgent. About once a second while goroutines
+//! run, and twice more after they stopped, it shrinks stacks (`shrink.rs`), and checks whether the CPU
+//! quota changed and whether libraries were loaded. And it serves reports (`Hooks::housekeep`).
 //!
 //! It may allocate, and wait for locks that goroutines hold. No goroutine depends on it.
 

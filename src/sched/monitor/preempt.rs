@@ -2,10 +2,10 @@
 //!
 //! First sysmon sets the P's `preempt` flag, which every runtime call and `gort::checkpoint()` checks. If
 //! that does not help, it sends a signal. Usually the handler then copies the goroutine's registers to the
-//! goroutine's own stack and switches to the scheduler (`interrupted.rs`): the goroutine is queued, needs no
-//! thread, and any M can resume it. That is sound because what belongs to a thread in the eyes of a program
-//! belongs to the goroutine here: its thread-locals and its id (`tls/block.rs`). A goroutine that holds a lock
-//! is stopped as a thread would be that the kernel preempts.
+//! goroutine's own stack and switches to the scheduler (`interrupted.rs`): the goroutine is queued, needs
+//! no thread, and any M can resume it. That is sound because what belongs to a thread in the eyes of a
+//! program belongs to the goroutine here: its thread-locals and its id (`tls/block.rs`). A goroutine that
+//! holds a lock is stopped as a thread would be that the kernel preempts.
 //!
 //! Where moving would be wrong, the goroutine keeps its thread:
 //!
@@ -13,14 +13,14 @@
 //!   (`tls/malloc_cache.rs`). Such code is short: the goroutine runs on, and sysmon asks again soon. After
 //!   [`PATIENCE`] such signals in a row it is stopped with its thread.
 //! - K2. It is not on its own stack (a signal handler, a stack of another library), or there is no room.
-//! - K3. The thread's signal mask or signal stack are not what all Ms have: the goroutine has changed them, or
-//!   it runs a signal handler.
-//! - K4. It is bound to its thread, uses the thread's own thread-locals, is inside `gort::blocking`, or has the
-//!   thread's id in its block (`block/thread_id.rs`).
+//! - K3. The thread's signal mask or signal stack are not what all Ms have: the goroutine has changed them,
+//!   or it runs a signal handler.
+//! - K4. It is bound to its thread, uses the thread's own thread-locals, is inside `gort::blocking`, or has
+//!   the thread's id in its block (`block/thread_id.rs`).
 //!
-//! Then the handler gives the P to another M, queues the goroutine and waits right there, on the signal stack,
-//! until another M takes the goroutine from the queue and hands this M a P, as for a goroutine bound to its
-//! thread (`block/lock_os_thread.rs`). The price is a waiting thread.
+//! Then the handler gives the P to another M, queues the goroutine and waits right there, on the signal
+//! stack, until another M takes the goroutine from the queue and hands this M a P, as for a goroutine bound
+//! to its thread (`block/lock_os_thread.rs`). The price is a waiting thread.
 
 use std::ffi::c_void;
 use std::sync::atomic::compiler_fence;
@@ -108,7 +108,8 @@ fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: 
     if may_move(m, g, frame) {
         if !libc_code::may_contain(frame.pc()) {
             m.missed.store(0, Ordering::Relaxed);
-            // SAFETY: we are in the handler; it returns only if there is no room, and then nothing has changed.
+            // SAFETY: we are in the handler; it returns only if there is no room, and then nothing has
+            // changed.
             unsafe { interrupted::leave(m, g, frame, why) };
         } else if m.missed.fetch_add(1, Ordering::Relaxed) < PATIENCE {
             return;
@@ -141,9 +142,9 @@ fn may_move(m: &'static M, g: &'static G, frame: SignalFrame) -> bool {
 /// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the
 /// goroutine goes on. Otherwise returns the M that the goroutine was bound to before, if any.
 ///
-/// The receiver is an idle M, or the M of a goroutine that was stopped with its thread earlier: the latter if no
-/// other goroutines wait. It is never an M that would have to be started first: the goroutine may have been
-/// stopped inside the allocator, and starting a thread allocates.
+/// The receiver is an idle M, or the M of a goroutine that was stopped with its thread earlier: the latter
+/// if no other goroutines wait. It is never an M that would have to be started first: the goroutine may
+/// have been stopped inside the allocator, and starting a thread allocates.
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);

@@ -21,8 +21,8 @@ const OURS: usize = 0x676f_7274;
 pub(crate) fn init(enabled: bool) {
     SCHED.platform.preempt.enabled.store(enabled, Ordering::Relaxed);
     if enabled {
-        // Sanitizers and valgrind cannot follow a goroutine that moves in the middle of a function. Where the code
-        // of libc is not known, none does.
+        // Sanitizers and valgrind cannot follow a goroutine that moves in the middle of a function. Where
+        // the code of libc is not known, none does.
         if !arch::runs_on_valgrind() && !sanitizer::is_active() {
             libc_code::init();
         }

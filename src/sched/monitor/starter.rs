@@ -1,9 +1,10 @@
-//! The starter: a thread without a P that starts Ms. An M that holds a P must not do that itself, because libc
-//! allocates for a thread: the goroutine that holds malloc's lock may be waiting for that very P.
+//! The starter: a thread without a P that starts Ms. An M that holds a P must not do that itself, because
+//! libc allocates for a thread: the goroutine that holds malloc's lock may be waiting for that very P.
 //!
-//! The starter itself must never wait for a goroutine that has no thread, because that goroutine may be waiting for
-//! the M that is to be started. Such a goroutine may hold any lock but those of the C library (K1 in `preempt.rs`). So
-//! the starter takes no others: neither those of a global allocator nor the loader's.
+//! The starter itself must never wait for a goroutine that has no thread, because that goroutine may be
+//! waiting for the M that is to be started. Such a goroutine may hold any lock but those of the C library
+//! (K1 in `preempt.rs`). So the starter takes no others: neither those of a global allocator nor the
+//! loader's.
 //!
 //! At most one start of a spinning M is under way. It carries a token (it counts as a spinner in the idle
 //! protocol), so no waker asks for another one meanwhile. And the new M looks at all queues before it gives

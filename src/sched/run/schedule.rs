@@ -66,7 +66,8 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     }
 }
 
-/// Stops `g`, the calling goroutine, which is in a section. Returns when `g` runs again, perhaps on another M.
+/// Stops `g`, the calling goroutine, which is in a section. Returns when `g` runs again, perhaps on another
+/// M.
 #[inline]
 pub(crate) fn switch_away(g: &'static G, why: Switch) {
     let m = g.m();

@@ -6,9 +6,9 @@
 //! - G2. The thread that took the G out of a queue, or runs it, owns every `Cell` of it and its stack.
 //!   `park`, `status` and the owner cells may be read by any thread.
 //! - G3. Ownership passes through the queues (release on put, acquire on get) and through the park word.
-//! - G4. While `in_runtime` is not 0, neither sysmon nor a signal handler takes the P away or stops the goroutine
-//!   (`block/unmarked.rs`, `monitor/preempt.rs`). While it is 0, a signal may move the goroutine to another M
-//!   between any two instructions: what [`G::m`] returned before is out of date then.
+//! - G4. While `in_runtime` is not 0, neither sysmon nor a signal handler takes the P away or stops the
+//!   goroutine (`block/unmarked.rs`, `monitor/preempt.rs`). While it is 0, a signal may move the goroutine
+//!   to another M between any two instructions: what [`G::m`] returned before is out of date then.
 
 use std::cell::Cell;
 use std::panic::Location;

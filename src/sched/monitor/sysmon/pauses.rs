@@ -1,8 +1,9 @@
 //! How long sysmon pauses between two looks.
 //!
-//! After it was woken or found something to do, sysmon looks again soon: after 20 µs, or 150 µs if neither a
-//! marked call nor a burst of blocking calls (`burst.rs`) is under way. As long as nothing needs it, each pause
-//! is twice as long as the one before. When every P has been idle for some looks, it sleeps until it is woken.
+//! After it was woken or found something to do, sysmon looks again soon: after 20 µs, or 150 µs if neither
+//! a marked call nor a burst of blocking calls (`burst.rs`) is under way. As long as nothing needs it, each
+//! pause is twice as long as the one before. When every P has been idle for some looks, it sleeps until it
+//! is woken.
 //!
 //! While goroutines wait for a P the pauses are short. A thread that queues a goroutine while all Ps are busy
 //! cuts a long pause short (`wake_sysmon::look_soon`). It queues first and then reads whether sysmon is in a

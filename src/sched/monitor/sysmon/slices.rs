@@ -71,8 +71,8 @@ impl Seen {
         used >= (now - then) / 2 || used >= slice
     }
 
-    /// Whether the M's thread has used a whole slice of CPU time while a signal was on its way to it: it blocks
-    /// the signal.
+    /// Whether the M's thread has used a whole slice of CPU time while a signal was on its way to it: it
+    /// blocks the signal.
     fn ignores_signals(&mut self, m: &'static M, cpu: u64) -> bool {
         if !m.signalled.load(Ordering::Relaxed) {
             self.unanswered = None;
