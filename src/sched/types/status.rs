@@ -14,7 +14,7 @@ pub(crate) enum Status {
     Syscall,
     /// No M runs it; the stack belongs to the waker that will ready it.
     Waiting,
-    /// Stopped by a signal, still on its M, waiting for a P.
+    /// Stopped by a signal: the queue of preempted goroutines owns it, or its M, which waits for a P with it.
     Preempted,
     /// Ended or never used: a cache owns it.
     Dead,
