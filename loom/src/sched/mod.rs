@@ -39,8 +39,6 @@ pub(crate) mod run {
     pub(crate) mod find_runnable;
     #[path = "../../../src/sched/run/steal.rs"]
     pub(crate) mod steal;
-    #[path = "../../../src/sched/run/steal_order.rs"]
-    pub(crate) mod steal_order;
 
     pub(crate) mod runtime_section {
         //! Threads of the models are foreign to the runtime: they have nothing to enter.

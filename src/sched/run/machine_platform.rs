@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::steal_order::REACH;
+use super::steal::REACH;
 use crate::base::prefetch;
 use crate::sched::idle::{due_timers, poll_wait, start_m, stop_m, wake_sysmon};
 use crate::sched::machine::Machine;

@@ -8,5 +8,4 @@ pub(crate) mod schedule;
 pub(crate) mod small_blocks;
 pub(crate) mod spawn;
 pub(crate) mod steal;
-pub(crate) mod steal_order;
 mod tell_sanitizers;

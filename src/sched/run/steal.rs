@@ -1,8 +1,11 @@
 //! Stealing: taking half of another P's run queue.
+//!
+//! A thief visits the other Ps in random order, near ones first. On a machine with one last-level cache all are
+//! equally near. Otherwise each P stores the CPU of its M whenever that M begins to steal. That is approximate,
+//! because the kernel moves threads, and good enough.
 
 use std::ptr;
 
-use super::steal_order::{random_order, within_reach};
 use crate::base::atomic::{Ordering, STEAL_ROUNDS};
 use crate::sched::platform::Platform;
 use crate::sched::queue::runq::BATCH;
@@ -14,6 +17,11 @@ use crate::sched::types::p::P;
 /// A thief waits this long (ns) before it takes a goroutine from `runnext`: its P is likely to run it at
 /// once, and moving it would cost both more than it gains.
 const NEXT_GRACE: u64 = 3_000;
+
+/// The largest distance of a victim in each round, in units of
+/// [`Topology::distance`](crate::sys::topology::Topology::distance): near Ps first, all Ps in the last two
+/// rounds.
+pub(crate) const REACH: [u8; 4] = [0, 1, u8::MAX, u8::MAX];
 
 impl<X: Platform> Sched<X> {
     /// Looks at all other Ps, up to four times, in random order. On success returns one goroutine, and the
@@ -73,5 +81,45 @@ impl<X: Platform> Sched<X> {
         let tick = victim.tick.load(Ordering::Relaxed);
         self.platform.busy_wait(NEXT_GRACE);
         victim.tick.load(Ordering::Relaxed) == tick && victim.runq.peek_next() == seen
+    }
+}
+
+/// Whether a thief on `cpu` looks at `victim` in round `round`.
+fn within_reach<X: Platform>(sched: &Sched<X>, uneven: bool, cpu: usize, victim: &P, round: usize) -> bool {
+    !uneven || sched.platform.is_near(cpu, victim.cpu.load(Ordering::Relaxed) as usize, round)
+}
+
+/// Every number below `n` once, from a random start in steps of a random size coprime to `n`.
+pub(crate) fn random_order(m: &M, n: usize) -> impl Iterator<Item = usize> {
+    let start = m.random_below(n);
+    let mut step = 1 + m.random_below(n);
+    while gcd(step, n) != 1 {
+        step += 1;
+    }
+    (0..n).map(move |i| (start + i * step) % n)
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REACH, random_order};
+    use crate::sched::types::m::M;
+
+    #[test]
+    fn the_last_two_rounds_reach_all_ps() {
+        assert!(REACH[2..].iter().all(|&reach| reach == u8::MAX), "runnext is stolen in the last round");
+    }
+
+    #[test]
+    fn a_random_order_visits_every_p_once() {
+        let m = M::new(3);
+        for n in 1..=130 {
+            let mut seen: Vec<usize> = random_order(&m, n).collect();
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..n), "{n} Ps");
+        }
     }
 }

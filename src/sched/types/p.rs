@@ -26,7 +26,7 @@ pub(crate) struct P {
     pub(crate) m: AtomicPtr<M>,
     /// Its M is in a blocking call. The thread that changes this to false then owns the P.
     pub(crate) in_syscall: AtomicBool,
-    /// The CPU that its M ran on when it last stole: see `run/steal_order.rs`.
+    /// The CPU that its M ran on when it last stole: see `run/steal.rs`.
     pub(crate) cpu: AtomicU32,
     /// Counts entries into blocking calls.
     pub(crate) syscall_tick: AtomicU32,
