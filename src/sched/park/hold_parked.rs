@@ -14,7 +14,7 @@ struct Pin(u8);
 
 impl Pin {
     fn new(bubble: u8) -> Option<Pin> {
-        (hooks().bubble.pin)(bubble).then_some(Pin(bubble))
+        (hooks().bubble.pin)(bubble).then(|| Pin(bubble))
     }
 }
 
