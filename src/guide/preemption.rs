@@ -44,8 +44,10 @@
 //! would be wrong on another one, belongs to the goroutine: thread-locals, and its id in locks.
 //!
 //! In a few places the goroutine keeps its thread, which then waits with it: inside the C library (above
-//! all `malloc`, whose cache is the thread's), in a signal handler or on a stack of another library, and
-//! while it is bound to its thread.
+//! all `malloc`, whose cache is the thread's), in a signal handler or on a stack of another library, in a
+//! callback of `dl_iterate_phdr`, while it uses AMX tiles, and while it is bound to its thread. (A signal
+//! handler of yours that blocks no signal, not even its own, and runs without an alternate stack, cannot be
+//! recognised: it must not compute for long.)
 //!
 //! # What you may notice
 //!

@@ -204,7 +204,7 @@ impl Probe {
 
 /// Finds the [`SITES`]. Called once, at start-up, when the handler that calls [`restart_call`] is installed;
 /// `send` sends its signal to a thread.
-pub(crate) fn learn(send: impl Fn(u32) + Sync) {
+pub(crate) fn learn(send: impl Fn(u32) -> bool + Sync) {
     std::thread::scope(|scope| {
         let probe = std::thread::Builder::new().name("gort-check".into()).spawn_scoped(scope, || {
             PROBE.thread.store(thread::tid(), Ordering::Relaxed);
@@ -212,7 +212,7 @@ pub(crate) fn learn(send: impl Fn(u32) + Sync) {
             for state in [CANCEL_ENABLE, CANCEL_DISABLE] {
                 // SAFETY: changes the state of this thread, which nobody cancels.
                 unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
-                find_sites(&send);
+                let _on_refusal_no_site_is_known = find_sites(&send);
             }
             PROBE.thread.store(0, Ordering::Relaxed);
         });
@@ -220,8 +220,8 @@ pub(crate) fn learn(send: impl Fn(u32) + Sync) {
     });
 }
 
-/// Interrupts three calls, and learns from where they were.
-fn find_sites(send: &impl Fn(u32)) {
+/// Interrupts three calls, and learns from where they were. `None`: the kernel sends no signal.
+fn find_sites(send: &impl Fn(u32) -> bool) -> Option<()> {
     /// A function that makes one call, with this mask of blocked signals. The limit is for the case that no
     /// signal comes.
     type Call = unsafe fn(*const libc::sigset_t);
@@ -252,12 +252,17 @@ fn find_sites(send: &impl Fn(u32)) {
             libc::sigaddset(&raw mut blocked, SIGURG);
             libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &raw mut before);
             libc::sigdelset(&raw mut before, SIGURG);
-            send(thread::tid());
-            call(&before);
+            let sent = send(thread::tid());
+            if sent {
+                call(&before);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+            sent.then_some(())?;
         }
         let words = std::array::from_fn(|n| PROBE.words[n].load(Ordering::Relaxed));
-        *seen = (number as usize, PROBE.end.load(Ordering::Relaxed), words);
+        let end = PROBE.end.load(Ordering::Relaxed);
+        (end != 0).then_some(())?;
+        *seen = (number as usize, end, words);
     }
     let [(_, end, _), ..] = seen;
     if seen.iter().all(|&(_, other, _)| other == end) {
@@ -269,6 +274,7 @@ fn find_sites(send: &impl Fn(u32)) {
     } else {
         seen.iter().for_each(|&(number, end, _)| Site::set(end, 0, number));
     }
+    Some(())
 }
 
 /// The calls of [`find_sites`] always fail.

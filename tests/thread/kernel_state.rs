@@ -167,7 +167,7 @@ fn niceness_policy_and_affinity_end_with_their_goroutine() {
         for _ in 0..20 {
             // SAFETY: the parameters are valid.
             gort::spawn(move || unsafe {
-                assert_eq!(libc::setpriority(libc::PRIO_PROCESS, 0, 19), 0);
+                assert_eq!(libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as u32, 19), 0);
                 let none: libc::sched_param = zeroed();
                 assert_eq!(libc::sched_setscheduler(0, libc::SCHED_BATCH, &none), 0);
                 let mut one: libc::cpu_set_t = zeroed();

@@ -74,6 +74,11 @@ impl SignalFrame {
 /// The head of an `XSAVE` area as the kernel leaves it in a signal frame: its size is in there.
 const XSTATE_MAGIC: (usize, u32) = (464, 0x4650_5853);
 const XSTATE_SIZE: usize = 468;
+/// Where the set of the components that are in use lies, and the one (AMX tiles) for which the kernel gives each
+/// thread room only when it first uses them. On a thread without the room, `rt_sigreturn` would load neither the
+/// tiles nor the other vector registers.
+const XSTATE_IN_USE: usize = 472;
+const TILES: u64 = 1 << 18;
 /// The size of the area if it has no such head (bytes).
 const FXSAVE_SIZE: usize = 512;
 /// The bytes of `ucontext_t` that the kernel writes and reads. (libc's type is larger.)
@@ -103,9 +108,12 @@ impl SignalFrame {
         (stack.ss_sp as usize, stack.ss_size)
     }
 
-    /// Gives the thread that goes on with this frame its alternate signal stack.
-    pub(crate) fn set_signal_stack(self, (start, size): (usize, usize)) {
-        let stack = libc::stack_t { ss_sp: start as *mut c_void, ss_flags: 0, ss_size: size };
+    /// Gives the thread that goes on with this frame its alternate signal stack, if it has one.
+    pub(crate) fn set_signal_stack(self, stack: Option<(usize, usize)>) {
+        let stack = match stack {
+            Some((start, size)) => libc::stack_t { ss_sp: start as *mut c_void, ss_flags: 0, ss_size: size },
+            None => libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 },
+        };
         // SAFETY: the promise of `new`.
         unsafe { (*self.0).uc_stack = stack };
     }
@@ -118,7 +126,7 @@ impl SignalFrame {
     }
 
     /// Copies the frame to the stack of the interrupted code, and makes a suspended context of it: see the
-    /// picture. `None`: there is no room above `limit`.
+    /// picture. `None`: there is no room above `limit`, or the registers cannot be loaded by every thread.
     ///
     /// # Safety
     /// The interrupted code runs on a stack that reaches down to `limit`, and this thread owns that stack.
@@ -129,6 +137,9 @@ impl SignalFrame {
             let vectors = (*self.0).uc_mcontext.fpregs as usize;
             let has_head = vectors != 0 && *((vectors + XSTATE_MAGIC.0) as *const u32) == XSTATE_MAGIC.1;
             let size = if has_head { *((vectors + XSTATE_SIZE) as *const u32) as usize } else { FXSAVE_SIZE };
+            if has_head && *((vectors + XSTATE_IN_USE) as *const u64) & TILES != 0 {
+                return None;
+            }
             (vectors, if vectors == 0 { 0 } else { size })
         };
         let vectors_copy = self.sp().checked_sub(RED_ZONE + size)? & !63;

@@ -5,16 +5,31 @@
 //! (`idle/locked_m.rs`).
 
 use crate::sched::run::runtime_section;
+use crate::sched::types::g::G;
 use crate::sched::types::g::thread_state::BINDING;
+use crate::sched::types::m::M;
 
 /// Binds the calling goroutine to its thread. Nests. False on a foreign thread, which is bound anyway.
 pub(crate) fn lock() -> bool {
     let Some(section) = runtime_section::enter() else { return false };
-    let (g, m) = (section.g(), section.m());
+    bind(section.g(), section.m());
+    true
+}
+
+/// Binds `g`, which runs on `m` and is inside the runtime. Nests.
+pub(super) fn bind(g: &'static G, m: &'static M) {
     g.lock_count.set(g.lock_count.get() + 1);
     g.locked_m.set(Some(m));
     m.locked_g.set(Some(g));
-    true
+}
+
+/// Undoes one [`bind`].
+pub(super) fn unbind(g: &'static G, m: &'static M) {
+    if g.lock_count.get() == 1 {
+        g.locked_m.set(None);
+        m.locked_g.set(None);
+    }
+    g.lock_count.set(g.lock_count.get() - 1);
 }
 
 /// Undoes one [`lock`]. False if there was none, but for the one that `thread_state.rs` counts.
@@ -22,14 +37,9 @@ pub(crate) fn unlock() -> bool {
     let Some(section) = runtime_section::enter() else { return false };
     let (g, m) = (section.g(), section.m());
     let for_state = u32::from(g.thread_state.get() & BINDING != 0);
-    match g.lock_count.get() {
-        count if count == for_state => return false,
-        1 => {
-            g.locked_m.set(None);
-            m.locked_g.set(None);
-        }
-        _ => {}
+    let locked = g.lock_count.get() != for_state;
+    if locked {
+        unbind(g, m);
     }
-    g.lock_count.set(g.lock_count.get() - 1);
-    true
+    locked
 }

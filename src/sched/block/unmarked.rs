@@ -23,19 +23,38 @@
 //! not depend on sysmon's steps, so "leaving" is a mark that `M::p` hides. The thread may even give the P
 //! away: then the second step of D4 finds something other than what D2 stored, and changes nothing.
 
+use std::sync::atomic::{Ordering, fence};
+
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sched::types::status::Status;
 use crate::sys::membarrier;
+
+/// D4: whether the M runs a goroutine that is not inside the runtime, and has run none but that one since `p`
+/// had this tick.
+///
+/// The second half matters because this reads two objects. After the first read, that goroutine may stop, and
+/// another M may run it in user code while this one is inside the runtime with the next. But then this M has
+/// changed `current` before the goroutine was published. And the goroutine comes back to this M only by a
+/// choice of the scheduler, which counts a tick.
+fn runs_user_code_since(m: &'static M, p: &'static P, tick: u32) -> bool {
+    let Some(g) = m.current() else { return false };
+    let outside = g.in_runtime.get() == 0;
+    // Pairs with the release by which the goroutine was published: what its M did before is visible.
+    fence(Ordering::SeqCst);
+    let same = m.current().is_some_and(|now| std::ptr::eq(now, g));
+    outside && same && p.tick.load(Ordering::Relaxed) == tick
+}
 
 /// Tries to take `p` from `m`. True: the caller owns it now.
 pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
     if !membarrier::is_available() || m.in_user_code().is_none() || !m.detaching.try_lock() {
         return false;
     }
+    let tick = p.tick.load(Ordering::Relaxed);
     let took = m.begin_detach(p) && {
         membarrier::all_threads();
-        m.end_detach(p, m.in_user_code().is_some())
+        m.end_detach(p, runs_user_code_since(m, p, tick))
     };
     if took && let Some(g) = m.current() {
         g.set_status(Status::Syscall);

@@ -49,9 +49,7 @@ unsafe extern "C" fn resumed(first: usize, second: usize, frame: *mut c_void) ->
     let m = schedule::finish_switch([first, second]);
     // SAFETY: the copy that `leave` made, which is in use until `gort_resume` has loaded it.
     let frame = unsafe { SignalFrame::new(frame) };
-    if let Some(own) = m.signals.get() {
-        frame.set_signal_stack(own.stack);
-    }
+    frame.set_signal_stack(m.signals.get().map(|own| own.stack));
     match m.current() {
         Some(g) => g.in_runtime.as_ptr(),
         None => unreachable!("an M that runs a goroutine knows it"),

@@ -12,11 +12,13 @@
 //! - K1. It runs code of the C library, where it may be changing malloc's cache, which is the thread's
 //!   (`tls/malloc_cache.rs`). Such code is short: the goroutine runs on, and sysmon asks again soon. After
 //!   [`PATIENCE`] such signals in a row it is stopped with its thread.
-//! - K2. It is not on its own stack (a signal handler, a stack of another library), or there is no room.
+//! - K2. It is not on its own stack (a signal handler, a stack of another library), or there is no room, or
+//!   the handler itself does not run on the M's signal stack.
 //! - K3. The thread's signal mask or signal stack are not what all Ms have: the goroutine has changed them,
 //!   or it runs a signal handler.
-//! - K4. It is bound to its thread, uses the thread's own thread-locals, is inside `gort::blocking`, or has
-//!   the thread's id in its block (`block/thread_id.rs`).
+//! - K4. It is bound to its thread, runs on thread-locals other than its own, is inside `gort::blocking`, has
+//!   the thread's id in its block (`block/thread_id.rs`), or is in a callback of `dl_iterate_phdr`, with the
+//!   loader's lock (`block/thread_state.rs`).
 //!
 //! Then the handler gives the P to another M, queues the goroutine and waits right there, on the signal
 //! stack, until another M takes the goroutine from the queue and hands this M a P, as for a goroutine bound
@@ -26,13 +28,14 @@ use std::ffi::c_void;
 use std::sync::atomic::compiler_fence;
 
 use super::{interrupted, signal_handler};
-use crate::arch::SignalFrame;
+use crate::arch::{self, SignalFrame};
 use crate::base::atomic::Ordering;
 use crate::netpoll;
 use crate::sched::idle::start_m;
 use crate::sched::idle::stop_m::wait_for_p;
 use crate::sched::machine::SCHED;
 use crate::sched::run::{child_first, runtime_section};
+use crate::sched::types::g::thread_state::LOADER;
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
@@ -116,6 +119,8 @@ fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: 
         }
     }
     m.missed.store(0, Ordering::Relaxed);
+    // Before the goroutine is queued: a dump may take it from there.
+    m.interrupted.store(context, Ordering::Relaxed);
     let stopped = match m.p() {
         Some(p) => give_away(m, g, p),
         None => Some(take_idle_or_queue(m, g)),
@@ -124,6 +129,7 @@ fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: 
     if let Some(bound) = stopped {
         wait_in_handler(m, g, bound, context);
     }
+    m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
 }
 
 /// Whether the goroutine can go on with another thread: K2 to K4.
@@ -131,12 +137,19 @@ fn may_move(m: &'static M, g: &'static G, frame: SignalFrame) -> bool {
     let seen = ThreadSignals { stack: frame.signal_stack(), blocked: frame.blocked_signals() };
     libc_code::is_known()
         && g.tp.get() != 0
+        && g.tp.get() == arch::thread_pointer()
+        && g.thread_state.get() & LOADER == 0
+        && is_inside(seen.stack, arch::stack_pointer())
         && g.locked_m.get().is_none()
         && !g.blocking.get()
         && m.signals.get() == Some(seen)
         && g.slot.stack().contains(&frame.sp())
         // SAFETY: the goroutine runs on its block.
         && unsafe { tls::block::has_own_id(g.tp.get()) }
+}
+
+fn is_inside((start, size): (usize, usize), address: usize) -> bool {
+    (start..start + size).contains(&address)
 }
 
 /// Gives `p` to an M that waits for one, and queues the goroutine. `None`: no M could use the P, so the
@@ -195,10 +208,8 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
 
 /// Waits until another thread hands the M a P.
 fn wait_in_handler(m: &'static M, g: &'static G, bound: Option<&'static M>, context: *mut c_void) {
-    m.interrupted.store(context, Ordering::Relaxed);
     // SAFETY: the kernel passed the context.
     unsafe { signal::let_others_through(signal::SIGURG, context, || wait_for_p(m)) };
-    m.interrupted.store(std::ptr::null_mut(), Ordering::Relaxed);
     g.locked_m.set(bound);
     g.set_status(Status::Running);
 }

@@ -27,7 +27,7 @@ pub(crate) fn init(enabled: bool) {
             libc_code::init();
         }
         install();
-        restart::learn(|tid| _ = send_installed(tid));
+        restart::learn(send_installed);
     }
 }
 
@@ -74,7 +74,9 @@ extern "C" fn on_signal(number: i32, info: *mut SigInfo, context: *mut c_void) {
     } else {
         pass_on(number, info, context);
     }
-    if let Some(m) = m {
+    // Called by the program's handler, to which this very handler passed the signal, it returns there.
+    let nested = SCHED.platform.preempt.passing.load(Ordering::Relaxed) == thread::tid();
+    if let Some(m) = m.filter(|_| !nested) {
         preempt::stop_if_asked(m, context); // perhaps does not return
     }
 }

@@ -48,13 +48,21 @@ pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
     if g.tp.get() == 0 {
         return f();
     }
-    // Preemption is off (G4). If sysmon is just taking the P, nothing is lost: no P is needed here.
+    // If sysmon is just taking the P, nothing is lost: no P is needed here.
+    on_own_m(g, |m| {
+        m.use_own_tls();
+        let result = f();
+        m.use_tls_of(g);
+        result
+    })
+}
+
+/// Runs `f` for `g`, the calling goroutine, without preemption and without asking for a P: the goroutine stays on
+/// its M, and does not stop. `f` must not call into the runtime.
+pub(crate) fn on_own_m<T>(g: &'static G, f: impl FnOnce(&'static M) -> T) -> T {
     g.in_runtime.set(g.in_runtime.get() + 1);
     compiler_fence(Ordering::SeqCst);
-    let m = g.m();
-    m.use_own_tls();
-    let result = f();
-    m.use_tls_of(g);
+    let result = f(g.m());
     compiler_fence(Ordering::SeqCst);
     g.in_runtime.set(g.in_runtime.get() - 1);
     result

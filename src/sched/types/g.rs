@@ -69,6 +69,8 @@ pub(crate) mod thread_state {
     pub(crate) const SCHEDULING: u8 = 2;
     /// Whether and how the thread can be cancelled; this is in the TLS block.
     pub(crate) const CANCELLATION: u8 = 4;
+    /// It is inside `dl_iterate_phdr`, with the loader's lock. It is not bound, but not moved by a signal.
+    pub(crate) const LOADER: u8 = 8;
     /// The kinds for which the goroutine is bound to its thread.
     pub(crate) const BINDING: u8 = MASK | SCHEDULING;
 }
