@@ -6,6 +6,12 @@
 use std::env;
 
 fn main() {
+    // ThreadSanitizer calls some functions of libc before it is ready for instrumented code; then gort must not
+    // define them (`src/sched/block/thread_state.rs`).
+    println!("cargo::rustc-check-cfg=cfg(gort_tsan)");
+    if env::var("CARGO_CFG_SANITIZE").is_ok_and(|kinds| kinds.split(',').any(|kind| kind == "thread")) {
+        println!("cargo::rustc-cfg=gort_tsan");
+    }
     println!("cargo::rerun-if-changed=build.rs");
     let target = |key: &str| env::var(format!("CARGO_CFG_TARGET_{key}")).unwrap_or_default();
     let (system, processor, library) = (target("OS"), target("ARCH"), target("ENV"));
