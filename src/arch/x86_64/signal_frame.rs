@@ -74,9 +74,9 @@ impl SignalFrame {
 /// The head of an `XSAVE` area as the kernel leaves it in a signal frame: its size is in there.
 const XSTATE_MAGIC: (usize, u32) = (464, 0x4650_5853);
 const XSTATE_SIZE: usize = 468;
-/// Where the set of the components that are in use lies, and the one (AMX tiles) for which the kernel gives each
-/// thread room only when it first uses them. On a thread without the room, `rt_sigreturn` would load neither the
-/// tiles nor the other vector registers.
+/// Where the set of the components that are in use lies, and the one (AMX tiles) for which the kernel gives
+/// each thread room only when it first uses them. On a thread without the room, `rt_sigreturn` would load
+/// neither the tiles nor the other vector registers.
 const XSTATE_IN_USE: usize = 472;
 const TILES: u64 = 1 << 18;
 /// The size of the area if it has no such head (bytes).

@@ -39,8 +39,8 @@ fn caller() -> Option<&'static G> {
         .filter(|g| g.in_runtime.get() == 0 && g.slot.stack().contains(&arch::stack_pointer()) && on_its_m(g))
 }
 
-/// Records that `g`, which runs on `m` and is inside the runtime, has changed that kind of state, and binds it if
-/// necessary. False: it had changed that before.
+/// Records that `g`, which runs on `m` and is inside the runtime, has changed that kind of state, and binds
+/// it if necessary. False: it had changed that before.
 fn keep_thread(g: &'static G, m: &'static M, kind: u8) -> bool {
     let before = g.thread_state.get();
     g.thread_state.set(before | kind);
@@ -71,7 +71,8 @@ const LIBCS: u64 = (1 << 31) | (1 << 32);
 
 /// Changes the mask as the kernel's call does. Returns an error number or 0.
 fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
-    // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid one.
+    // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid
+    // one.
     let set = unsafe { set.cast::<u64>().as_ref() };
     let change = |not_blocked: u64| {
         let wanted = set.map(|&set| if how == libc::SIG_UNBLOCK { set } else { set & !not_blocked });
@@ -132,8 +133,8 @@ fn is_caller(pid: c_int) -> bool {
     pid == 0 || pid == thread::tid() as c_int
 }
 
-/// Defines functions that pass their arguments to libc's. If `$when` says that they change the calling goroutine's
-/// own thread, it is bound first; and no longer bound if the call returns `$failed`.
+/// Defines functions that pass their arguments to libc's. If `$when` says that they change the calling
+/// goroutine's own thread, it is bound first; and no longer bound if the call returns `$failed`.
 macro_rules! define {
     ($($name:ident = $text:literal($($argument:ident: $type:ty),*)
         when $when:expr, $kind:ident, failed $failed:expr;)*) => {
@@ -162,8 +163,8 @@ macro_rules! define {
             }
         )*
 
-        /// Called once, at start-up: looks libc's functions up, because the look-up takes the loader's lock, and
-        /// names ours, so that the linker keeps them.
+        /// Called once, at start-up: looks libc's functions up, because the look-up takes the loader's
+        /// lock, and names ours, so that the linker keeps them.
         pub(crate) fn init() {
             let ours = [$($name as *const () as usize,)* pthread_sigmask as *const () as usize,
                 sigprocmask as *const () as usize, dl_iterate_phdr as *const () as usize];
@@ -194,8 +195,8 @@ define! {
 
 type Callback = Option<unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut c_void) -> c_int>;
 
-/// Calls libc's function, which calls back with the loader's lock. A goroutine that a signal stops there keeps its
-/// thread: starting an M may take a lock of the loader, too.
+/// Calls libc's function, which calls back with the loader's lock. A goroutine that a signal stops there
+/// keeps its thread: starting an M may take a lock of the loader, too.
 #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
 unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int {
     type Function = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;

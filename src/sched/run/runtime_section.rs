@@ -57,8 +57,8 @@ pub(crate) fn on_thread<T>(f: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Runs `f` for `g`, the calling goroutine, without preemption and without asking for a P: the goroutine stays on
-/// its M, and does not stop. `f` must not call into the runtime.
+/// Runs `f` for `g`, the calling goroutine, without preemption and without asking for a P: the goroutine
+/// stays on its M, and does not stop. `f` must not call into the runtime.
 pub(crate) fn on_own_m<T>(g: &'static G, f: impl FnOnce(&'static M) -> T) -> T {
     g.in_runtime.set(g.in_runtime.get() + 1);
     compiler_fence(Ordering::SeqCst);

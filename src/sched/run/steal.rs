@@ -1,8 +1,8 @@
 //! Stealing: taking half of another P's run queue.
 //!
-//! A thief visits the other Ps in random order, near ones first. On a machine with one last-level cache all are
-//! equally near. Otherwise each P stores the CPU of its M whenever that M begins to steal. That is approximate,
-//! because the kernel moves threads, and good enough.
+//! A thief visits the other Ps in random order, near ones first. On a machine with one last-level cache all
+//! are equally near. Otherwise each P stores the CPU of its M whenever that M begins to steal. That is
+//! approximate, because the kernel moves threads, and good enough.
 
 use std::ptr;
 
