@@ -6,8 +6,8 @@
 use std::env;
 
 fn main() {
-    // ThreadSanitizer calls some functions of libc before it is ready for instrumented code; then gort must
-    // not define them (`src/sched/block/thread_state.rs`).
+    // ThreadSanitizer calls dl_iterate_phdr before it is ready for instrumented code; then gort must not
+    // define it (`src/sched/block/thread_state.rs`).
     println!("cargo::rustc-check-cfg=cfg(gort_tsan)");
     if env::var("CARGO_CFG_SANITIZE").is_ok_and(|kinds| kinds.split(',').any(|kind| kind == "thread")) {
         println!("cargo::rustc-cfg=gort_tsan");

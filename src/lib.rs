@@ -46,6 +46,9 @@
 //! | serve HTTP with blocking handlers | `gort::http` (feature `http`) |
 //! | use `async` libraries | [`future`]; features `hyper` and `tokio` |
 //! | see what the program is doing | [`runtime`]: `dump`, `stats`, `Config`; [the chapter on it][inside] |
+//! | watch it with Prometheus | `gort::metrics` (feature `metrics`) |
+//! | look inside with a browser | `gort::debug` (feature `debug`) |
+//! | see what it did, and when | [`trace`] |
 //! | test with virtual time | [`testing`] |
 //! | use another global allocator | [`alloc`] |
 //!
@@ -70,6 +73,9 @@ mod base;
 mod blocking;
 pub mod chan;
 pub mod context;
+#[cfg(feature = "debug")]
+#[cfg_attr(docsrs, doc(cfg(feature = "debug")))]
+pub mod debug;
 mod diag;
 pub mod future;
 mod goroutine;
@@ -81,9 +87,15 @@ pub mod http;
 #[cfg_attr(docsrs, doc(cfg(feature = "hyper")))]
 pub mod hyper;
 pub mod io;
+#[cfg(feature = "metrics")]
+#[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+pub mod metrics;
 pub mod net;
 mod netpoll;
 pub mod process;
+#[cfg(feature = "debug")]
+#[cfg_attr(docsrs, doc(cfg(feature = "debug")))]
+pub mod profile;
 pub mod runtime;
 mod sched;
 pub mod signal;
@@ -96,6 +108,7 @@ pub mod testing;
 pub mod time;
 mod timer;
 mod tls;
+pub mod trace;
 mod wiring;
 
 pub use blocking::{blocking, checkpoint};
@@ -104,7 +117,8 @@ pub use time::sleep;
 #[doc(hidden)]
 pub use goroutine::__run_test;
 pub use goroutine::{
-    Builder, Goroutine, JoinHandle, Scope, ScopedJoinHandle, current, run, scope, spawn, yield_now,
+    Builder, Goroutine, JoinHandle, Labels, Scope, ScopedJoinHandle, current, run, scope, spawn, with_labels,
+    yield_now,
 };
 
 pub use gort_macros::{main, test};

@@ -9,6 +9,7 @@ use crate::sched::hooks::Hooks;
 use crate::sched::types::m::M;
 use crate::sys::env::Settings;
 use crate::testing::bubble;
+use crate::trace;
 
 static HOOKS: Hooks = Hooks {
     boot,
@@ -16,6 +17,7 @@ static HOOKS: Hooks = Hooks {
     signal_on_m,
     all_idle: diag::all_idle,
     housekeep: diag::housekeep,
+    sample_stack: diag::dump::unwind::sample,
     bubble: bubble::HOOKS,
 };
 
@@ -27,6 +29,7 @@ pub(crate) fn hooks() -> &'static Hooks {
 fn boot(settings: &Settings) {
     goroutine::panic::install_hook();
     diag::boot(settings);
+    trace::start_at_boot(settings);
 }
 
 fn signal_on_m(m: &'static M, context: *mut c_void) {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-/// Goroutines for Rust: watch a service run on them, compare them with other runtimes, see what this machine
-/// offers.
+/// Goroutines for Rust: watch a service run on them, compare them with other runtimes, read execution traces,
+/// see what this machine offers.
 ///
 /// Without a command, `gort demo` runs.
 #[derive(Debug, Parser)]
@@ -38,6 +38,16 @@ pub(crate) enum Command {
     /// rounds, repeats rounds that other load disturbed, and writes a table and plots to compare/out. Needs a
     /// checkout of gort.
     Compare(CompareArgs),
+    /// Read an execution trace: a summary, a page to look at, or a file for Perfetto
+    ///
+    /// FILE has Go's execution trace format, as gort and Go 1.26 and 1.27 write it. If the file is cut or
+    /// broken, gort says at which byte, shows what comes before that, and exits with status 1.
+    Trace(TraceArgs),
+    /// Show the goroutines of a running program, as top shows processes
+    ///
+    /// The program has a debug server (gort::debug::serve). Keys: c, t, w, n, s, i sort by CPU, CPU time,
+    /// wait, name, state, id; g groups by function, labels, name; q quits. Without a terminal it prints once.
+    Top(TopArgs),
     /// Report what this machine offers and which of it gort uses
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
@@ -51,9 +61,12 @@ pub(crate) enum Command {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// How long the demo takes, about, in seconds
-    #[arg(long, value_name = "N", default_value = "10", value_parser = seconds)]
-    pub(crate) seconds: f64,
+    /// How long the demo takes, about, in seconds [default: 10; with --serve 120]
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// Serve the live page at this address, for example 127.0.0.1:6060
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) serve: Option<String>,
     /// How many goroutines run at once [default: GOMAXPROCS, or as many as the machine allows]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) procs: Option<u32>,
@@ -99,6 +112,117 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// The trace
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with a viewer: one file that needs nothing else, for any browser
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the trace in Chrome's JSON format, for ui.perfetto.dev
+    #[arg(long, value_name = "OUT.json")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// How many entries a list has at most
+    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) top: u32,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TopArgs {
+    /// A process id, or the address or URL of a debug server
+    #[arg(value_name = "PID|ADDR")]
+    pub(crate) target: String,
+    /// By what the goroutines are sorted
+    #[arg(long, value_enum, default_value = "cpu")]
+    pub(crate) sort: TopSort,
+    /// Show groups instead of each goroutine
+    #[arg(long, value_enum)]
+    pub(crate) group: Option<TopGroup>,
+    /// Only goroutines with this in the name, a label, the state or the spawn site
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// Print once and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print once as JSON and end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many rows [default: what fits on the terminal; 20 with --once, 100 with --json]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rows: Option<u32>,
+    /// The pause between two looks, in seconds
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seconds)]
+    pub(crate) every: f64,
+    /// The token that the server asks for
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+}
+
+/// By what `gort top` sorts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TopSort {
+    /// CPU of the last seconds
+    Cpu,
+    /// CPU time since the start
+    Time,
+    /// How long it has waited
+    Wait,
+    Name,
+    State,
+    Id,
+}
+
+impl TopSort {
+    /// The server's name for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TopSort::Cpu => "-cpu",
+            TopSort::Time => "-time",
+            TopSort::Wait => "-wait",
+            TopSort::Name => "name",
+            TopSort::State => "state",
+            TopSort::Id => "id",
+        }
+    }
+
+    pub(crate) fn of_key(key: u8) -> Option<TopSort> {
+        let keys = [
+            (b'c', TopSort::Cpu),
+            (b't', TopSort::Time),
+            (b'w', TopSort::Wait),
+            (b'n', TopSort::Name),
+            (b's', TopSort::State),
+            (b'i', TopSort::Id),
+        ];
+        keys.into_iter().find(|(known, _)| *known == key).map(|(_, sort)| sort)
+    }
+}
+
+/// What the groups of `gort top` have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TopGroup {
+    /// State, function and spawn site
+    Site,
+    Labels,
+    Name,
+}
+
+impl TopGroup {
+    /// The server's name for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TopGroup::Site => "site",
+            TopGroup::Labels => "labels",
+            TopGroup::Name => "name",
+        }
+    }
+}
+
+#[derive(Clone, Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
@@ -124,7 +248,7 @@ mod tests {
     fn options_of_the_demo_may_stand_alone() {
         let cli = Cli::try_parse_from(["gort", "--seconds", "2.5", "--procs", "3"]).unwrap();
         assert!(cli.command.is_none());
-        assert_eq!((cli.demo.seconds, cli.demo.procs), (2.5, Some(3)));
+        assert_eq!((cli.demo.seconds, cli.demo.procs), (Some(2.5), Some(3)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The `gort` program. It demonstrates a service on goroutines (`demo`), compares gort with other runtimes
-//! (`compare`), and reports what this machine offers (`doctor`).
+//! (`compare`), reads execution traces (`trace`), shows the goroutines of a running program (`top`), and
+//! reports what this machine offers (`doctor`).
 //!
 //! Exit status: 0 on success, 1 if something failed, 2 for invalid arguments.
 
@@ -9,6 +10,8 @@ mod demo;
 mod doctor;
 mod interrupt;
 mod term;
+mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -21,6 +24,8 @@ fn main() -> ExitCode {
     match cli.command.unwrap_or(Command::Demo(cli.demo)) {
         Command::Demo(args) => demo::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Trace(args) => trace::main(&args),
+        Command::Top(args) => top::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -22,6 +22,8 @@ fn help_names_all_commands_and_the_options_of_the_demo() {
         for word in [
             "demo",
             "compare",
+            "trace",
+            "top",
             "doctor",
             "completions",
             "--seconds",
@@ -34,7 +36,7 @@ fn help_names_all_commands_and_the_options_of_the_demo() {
         }
         assert!(!out(&output).contains('\x1b'));
     }
-    for command in ["demo", "compare", "doctor", "completions"] {
+    for command in ["demo", "compare", "trace", "top", "doctor", "completions"] {
         assert!(gort(&[command, "--help"]).status.success());
         assert!(gort(&["help", command]).status.success());
     }
@@ -104,6 +106,47 @@ fn the_doctor_speaks_json() {
         for field in ["name", "value", "meaning", "grade"] {
             assert!(finding[field].as_str().is_some_and(|text| !text.is_empty()), "{finding}");
         }
+    }
+}
+
+#[test]
+fn top_shows_the_goroutines_of_a_process() {
+    let server = gort::debug::serve("127.0.0.1:0").unwrap();
+    let (release, wait) = gort::chan::bounded::<()>(0);
+    let sleeper = gort::Builder::new().name("sleeper".into()).label("kind", "quiet");
+    let sleeper = sleeper.spawn(move || wait.recv().is_ok()).unwrap();
+    let (pid, address) = (std::process::id().to_string(), server.local_addr().to_string());
+    for target in [pid.as_str(), &address, &server.url()] {
+        let output = gort(&["top", target, "--once", "--search", "sleeper"]);
+        let text = out(&output);
+        assert!(output.status.success(), "{}", err(&output));
+        for word in [
+            "pid",
+            "goroutines",
+            "latency p50",
+            "CPU",
+            "sleeper",
+            "chan receive",
+            "kind=quiet",
+            "tests/tool.rs",
+        ] {
+            assert!(text.contains(word), "{target}, {word}: {text}");
+        }
+        assert!(!text.contains('\x1b'));
+    }
+    let groups = gort(&["top", &pid, "--once", "--group", "labels"]);
+    assert!(out(&groups).contains("kind=quiet"), "{}", out(&groups));
+    let report: serde_json::Value = serde_json::from_slice(&gort(&["top", &pid, "--json"]).stdout).unwrap();
+    assert_eq!(report["pid"], std::process::id());
+    assert!(report["goroutines"]["rows"].as_array().unwrap().iter().any(|row| row["name"] == "sleeper"));
+    drop((release, server));
+    assert!(!sleeper.join().unwrap());
+    for (target, says) in
+        [(pid.as_str(), "has no debug server"), (&address, "no answer"), ("nowhere", "neither")]
+    {
+        let output = gort(&["top", target, "--once"]);
+        assert_eq!(output.status.code(), Some(1), "{target}");
+        assert!(err(&output).contains(says), "{target}: {}", err(&output));
     }
 }
 

@@ -19,13 +19,14 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Result, ReturnType, Signature, Type, Visibility};
+use syn::{Attribute, Error, Ident, LitStr, Result, ReturnType, Signature, Token, Type, Visibility};
 
 /// Expands `#[gort::main]`.
 pub(crate) fn main(args: TokenStream, item: TokenStream) -> TokenStream {
-    let function = check_arguments("main", args).and_then(|()| Function::parse_item("main", item.clone()));
+    let function = refuse_arguments(args).and_then(|()| Function::parse_item("main", item.clone()));
     match function {
         Ok(function) if function.signature.ident == "main" => {
             function.run_as_goroutine(quote! { run }, TokenStream::new())
@@ -45,27 +46,67 @@ pub(crate) fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Expands `#[gort::test]`.
 pub(crate) fn test(args: TokenStream, item: TokenStream) -> TokenStream {
-    let expanded = check_arguments("test", args).and_then(|()| {
+    let expanded = syn::parse2::<TestArguments>(args).and_then(|arguments| {
         let function = Function::parse_item("test", item)?;
         if let Some(test) = function.attributes.iter().find(|attribute| attribute.path().is_ident("test")) {
             let message = "`#[gort::test]` takes the place of `#[test]`: with both the test would run twice";
             return Err(Error::new_spanned(test, message));
         }
         // The full path, because a plain `test` may refer to this macro if the user has imported it.
-        Ok(function.run_as_goroutine(quote! { __run_test }, quote! { #[::core::prelude::v1::test] }))
+        let runner = match arguments.leaks_are_denied {
+            true => quote! { runtime::__run_test_denying_leaks },
+            false => quote! { __run_test },
+        };
+        Ok(function.run_as_goroutine(runner, quote! { #[::core::prelude::v1::test] }))
     });
     expanded.unwrap_or_else(Error::into_compile_error)
 }
 
-fn check_arguments(attribute: &str, args: TokenStream) -> Result<()> {
+fn refuse_arguments(args: TokenStream) -> Result<()> {
     if args.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "`#[gort::{attribute}]` takes no arguments; GOMAXPROCS or `gort::runtime::set_max_procs` set the \
-         number of Ps"
-    );
+    let message = "`#[gort::main]` takes no arguments; GOMAXPROCS or `gort::runtime::set_max_procs` set the \
+                   number of Ps";
     Err(Error::new_spanned(args, message))
+}
+
+/// The arguments of `#[gort::test]`.
+struct TestArguments {
+    leaks_are_denied: bool,
+}
+
+impl Parse for TestArguments {
+    fn parse(input: ParseStream) -> Result<TestArguments> {
+        let mut arguments = TestArguments { leaks_are_denied: false };
+        while !input.is_empty() {
+            let name: Ident = input.call(Ident::parse_any)?;
+            if name != "leaks" {
+                let message = format!(
+                    "`#[gort::test]` knows no argument `{name}`; its only one is `leaks = \"deny\"` \
+                     (GOMAXPROCS or `gort::runtime::set_max_procs` set the number of Ps)"
+                );
+                return Err(Error::new_spanned(name, message));
+            }
+            if arguments.leaks_are_denied {
+                return Err(Error::new_spanned(name, "`leaks` is given twice"));
+            }
+            let message = "expected `leaks = \"deny\"`: the test fails if goroutines that it started wait \
+                           forever; without the argument they may";
+            let value = match input.parse::<Token![=]>() {
+                Ok(_) => input.parse::<TokenTree>().map_err(|_| Error::new_spanned(&name, message))?,
+                Err(_) => return Err(Error::new_spanned(name, message)),
+            };
+            match syn::parse2::<LitStr>(value.to_token_stream()) {
+                Ok(text) if text.value() == "deny" => arguments.leaks_are_denied = true,
+                _ => return Err(Error::new_spanned(value, message)),
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
+    }
 }
 
 /// A function with a body.

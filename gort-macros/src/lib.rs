@@ -35,7 +35,15 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// A test whose body runs as a goroutine.
 ///
 /// It replaces `#[test]`, and works together with `#[should_panic]`, `#[ignore]` and tests that return a
-/// `Result`. The attribute takes no arguments.
+/// `Result`.
+///
+/// With `leaks = "deny"` the test also fails if goroutines that it started, or that these started, wait
+/// forever when it ends. The message has the stack of each and the place where it was started. What counts is
+/// what `gort::runtime::leaked` finds: goroutines that have not ended, and whose wait nothing in the program
+/// can end any more. After the function has returned, goroutines get a quarter of a second to end. One that
+/// still runs then, or that can still be woken, does not fail the test. Goroutines of other tests, and those
+/// that a `std::thread` started, do not count. If goroutines are left and memory cannot be searched, the test
+/// fails, too.
 ///
 /// The test has 8 MiB of stack and usually more. The test harness captures what the body prints, and the
 /// message of its panic, as for any test. It does not capture what other goroutines print.
@@ -47,6 +55,13 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// fn goroutines_can_be_joined() {
 ///     let sum = gort::spawn(|| 1 + 1);
 ///     assert_eq!(sum.join().unwrap(), 2);
+/// }
+///
+/// #[gort::test(leaks = "deny")]
+/// fn nobody_waits_forever() {
+///     let (sender, receiver) = gort::chan::bounded(0);
+///     gort::spawn(move || sender.send(1));
+///     assert_eq!(receiver.recv(), Ok(1)); // without this line, the send would fail, and end
 /// }
 ///
 /// #[gort::test]

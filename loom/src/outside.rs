@@ -14,6 +14,10 @@ pub(crate) mod arch {
 pub(crate) mod stack {
     pub(crate) mod slot {
         pub(crate) struct Slot;
+
+        impl Slot {
+            pub(crate) const PLACE: usize = 0;
+        }
     }
 
     pub(crate) mod cache {
@@ -42,6 +46,12 @@ pub(crate) mod timer {
 
 /// Memory comes from the allocator.
 pub(crate) mod sys {
+    pub(crate) mod clock {
+        pub(crate) fn nanotime() -> u64 {
+            0
+        }
+    }
+
     pub(crate) mod sanitizer {
         pub(crate) struct Fiber;
 

@@ -20,7 +20,7 @@ use crate::chan::select::handle::Handle;
 use crate::chan::waitq::{Kind, Node, Outcome, sleep_until};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::clock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The receiving side of a channel. All clones receive from the same channel; each message goes to one of
 /// them. When the last of them is dropped, the channel is disconnected: buffered messages are dropped, and

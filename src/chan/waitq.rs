@@ -14,8 +14,8 @@ use crate::sched::park::limit;
 use crate::sched::park::park_ready::park;
 use crate::sched::park::wait::{FIRST_FREE_CLAIM, TIMED_OUT, Wait, WaitPlace};
 use crate::sched::park::wait_queue::{self, Claimed, ClaimedList};
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 
 /// The outcome of an operation that waited, or of a case of a select that was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,7 +10,7 @@ use crate::chan::waitq::{Kind, Node};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::limit::Limit;
 use crate::sched::park::wait::{TIMED_OUT, Wait};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 impl Limit for Canceler {
     fn is_over(&self) -> bool {

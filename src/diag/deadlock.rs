@@ -36,9 +36,10 @@ use crate::sched::idle::start_m::wake_housekeeper;
 use crate::sched::machine::SCHED;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::G;
-use crate::sched::types::status::{Status, WaitReason};
+use crate::sched::word::status::{Status, WaitReason};
 use crate::sys::{signal, stderr, thread};
 use crate::timer::NEVER;
+use crate::trace::{SnapshotCause, automatic};
 
 /// What happens when all goroutines wait for each other, and main for them.
 ///
@@ -207,6 +208,8 @@ fn all_parked() -> bool {
 
 /// Does what the program chose for a deadlock.
 fn act() {
+    // The process may end with the report.
+    automatic::on_and_wait(SnapshotCause::Deadlock);
     match ACTION.get() {
         None | Some(OnDeadlock::Ignore) => {}
         Some(OnDeadlock::Callback(call)) => call(&Dump::take(false)),

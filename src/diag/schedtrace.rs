@@ -14,7 +14,7 @@ use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 use crate::sys::stderr;
 
 /// Prints the scheduler's state at regular intervals.

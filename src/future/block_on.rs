@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 
 use crate::goroutine::waker;
 use crate::sched::park::park_ready::park;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
 use crate::sched::word::future_word::FutureWord;
+use crate::sched::word::status::WaitReason;
 
 /// Runs a future to its end on the calling goroutine, which polls the future and parks while it is pending. A
 /// thread outside of gort blocks instead. `block_on` does not allocate.

@@ -42,15 +42,17 @@ use std::task::{Context, Poll};
 use super::task_word::TaskWord;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::prefetch;
+use crate::goroutine::labels::{Labels, with_exactly};
 use crate::goroutine::{spawn_in_bubble, waker};
 use crate::sched::boot;
+use crate::sched::event;
 use crate::sched::machine::SCHED;
 use crate::sched::park::channel_op::Inside;
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::{current, current_bubble};
 use crate::sched::types::g::GList;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::{Hook, Waiter};
+use crate::sched::word::status::WaitReason;
 use crate::stack::size::Need;
 use crate::sync::Mutex;
 use crate::sys::clock::nanotime;
@@ -247,7 +249,7 @@ pub(crate) fn spawn(
     start_first(site)?;
     let task = slot();
     // SAFETY: the slot is ours.
-    unsafe { *task.future.get() = Some(Box::pin(Sited { site, future })) };
+    unsafe { *task.future.get() = Some(Box::pin(Sited { site, labels: Labels::current(), future })) };
     task.word.assign();
     queue(task);
     let mut crew = CREW.lock();
@@ -261,9 +263,10 @@ pub(crate) fn spawn(
 }
 
 /// A future, and the place in the program on whose behalf it is polled. Reports name that place for the
-/// goroutine that polls it.
+/// goroutine that polls it, which has the labels of the future's spawner meanwhile.
 struct Sited<F> {
     site: &'static Location<'static>,
+    labels: Labels,
     future: F,
 }
 
@@ -274,8 +277,13 @@ impl<F: Future> Future for Sited<F> {
         if let Some(g) = current() {
             g.site.set(Some(self.site));
         }
-        // SAFETY: the field is pinned whenever the whole is, and is never moved out of it.
-        unsafe { self.map_unchecked_mut(|this| &mut this.future) }.poll(context)
+        // SAFETY: the field `future` is pinned whenever the whole is, and is never moved out of it. The other
+        // fields are not pinned.
+        let (labels, future) = unsafe {
+            let this = self.get_unchecked_mut();
+            (&this.labels, Pin::new_unchecked(&mut this.future))
+        };
+        if labels.is_empty() { future.poll(context) } else { with_exactly(labels, || future.poll(context)) }
     }
 }
 
@@ -399,7 +407,12 @@ fn take(came: bool) -> Option<&'static Task> {
     match next {
         Some(Next::Idle(waiter)) => {
             let list = GList::new();
-            waiter.goroutine().filter(|g| g.park.notify()).into_iter().for_each(|g| list.push_back(g));
+            if let Some(g) = waiter.goroutine().filter(|g| g.park.notify()) {
+                if event::is_on() {
+                    inside.m().unblocked(g);
+                }
+                list.push_back(g);
+            }
             SCHED.inject_on(inside.p(), &list);
         }
         Some(Next::New) => {

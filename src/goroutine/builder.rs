@@ -5,9 +5,11 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::join::{self, JoinHandle};
+use super::labels::Labels;
 use super::scope::{Scope, ScopedJoinHandle};
 use super::stack;
 use crate::sched::run::spawn::Spec;
+use crate::sched::types::g::Info;
 use crate::stack::size::Need;
 
 /// Configures a goroutine before it starts, as `std::thread::Builder` does for threads.
@@ -25,6 +27,19 @@ use crate::stack::size::Need;
 pub struct Builder {
     name: Option<String>,
     stack_size: Option<usize>,
+    /// Boxed, so that a builder without labels is small and quick to drop.
+    labels: Option<Box<Added>>,
+}
+
+/// Labels to be added to those of the parent.
+#[derive(Debug, Default)]
+struct Added(Vec<(String, String)>);
+
+impl Added {
+    #[cold]
+    fn into_labels(self) -> Labels {
+        Labels::current().with(self.0)
+    }
 }
 
 impl Builder {
@@ -41,6 +56,18 @@ impl Builder {
         self
     }
 
+    /// Adds a label to those that the goroutine inherits from its parent. Of two labels with the same key the
+    /// later one counts. See [`Labels`].
+    ///
+    /// ```
+    /// let job = gort::Builder::new().label("job", "index").spawn(gort::Labels::current).unwrap();
+    /// assert_eq!(job.join().unwrap().get("job"), Some("index"));
+    /// ```
+    pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Builder {
+        self.labels.get_or_insert_default().0.push((key.into(), value.into()));
+        self
+    }
+
     /// Sets how much stack, in bytes, the goroutine can use at least, however many others there are. Only
     /// pages that it touches cost memory.
     ///
@@ -51,13 +78,14 @@ impl Builder {
         self
     }
 
-    fn parts(
-        self,
-        private_tls: bool,
-        site: &'static Location<'static>,
-    ) -> io::Result<(Spec, Option<Arc<str>>)> {
+    fn parts(self, private_tls: bool, site: &'static Location<'static>) -> io::Result<(Spec, Info)> {
         let stack = stack(|| self.stack_size.map_or(Ok(Need::usual(private_tls)), Need::for_stack))?;
-        Ok((Spec { stack, private_tls, site, bubble: None }, self.name.map(Arc::from)))
+        let labels = match self.labels {
+            None => Labels::current(),
+            Some(added) => added.into_labels(),
+        };
+        let info = Info::new(self.name.map(Arc::from), labels.0);
+        Ok((Spec { stack, private_tls, site, bubble: None }, info))
     }
 
     /// Starts a goroutine.
@@ -81,9 +109,9 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (spec, name) = self.parts(true, site)?;
+        let (spec, info) = self.parts(true, site)?;
         // SAFETY: everything is 'static.
-        unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
+        unsafe { join::start(&spec, info, None, f) }.map(JoinHandle)
     }
 
     /// Starts a goroutine inside a [`scope`](crate::scope), with this configuration.
@@ -100,9 +128,9 @@ impl Builder {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let (spec, name) = self.parts(true, Location::caller())?;
+        let (spec, info) = self.parts(true, Location::caller())?;
         // SAFETY: the scope ends only after the goroutine has ended and its packet is dropped.
-        unsafe { join::start(&spec, name, Some(scope.data()), f) }.map(ScopedJoinHandle::new)
+        unsafe { join::start(&spec, info, Some(scope.data()), f) }.map(ScopedJoinHandle::new)
     }
 
     /// Starts a goroutine that uses the thread-local storage of the OS thread it runs on. It is smaller and
@@ -129,8 +157,8 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let (spec, name) = self.parts(false, Location::caller())?;
+        let (spec, info) = self.parts(false, Location::caller())?;
         // SAFETY: everything is 'static, and the caller promises the rules for thread-locals.
-        unsafe { join::start(&spec, name, None, f) }.map(JoinHandle)
+        unsafe { join::start(&spec, info, None, f) }.map(JoinHandle)
     }
 }

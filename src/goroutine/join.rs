@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use super::current::Goroutine;
@@ -22,8 +22,8 @@ use crate::sched::park::park_ready::park;
 use crate::sched::run::spawn::{self, Body, INLINE_ALIGN, INLINE_BODY, Spec};
 use crate::sched::types::current::current;
 use crate::sched::types::g::Info;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 use crate::tls;
 
 /// The result of a goroutine: what its function returned, or the payload of its panic.
@@ -129,6 +129,8 @@ struct Work<F, T> {
 }
 
 impl<F: FnOnce() -> T, T> Body for Work<F, T> {
+    const FUNCTION: fn() -> &'static str = std::any::type_name::<F>;
+
     fn run(&mut self) {
         let Some(f) = self.take() else { return };
         // SAFETY: we are the goroutine, and the joiner reads the result only after `finish`.
@@ -170,7 +172,7 @@ impl<F, T> Work<F, T> {
 /// As for `launch`: what `f` and `T` borrow outlives the goroutine and the packet.
 pub(super) unsafe fn start<'f, F, T>(
     spec: &Spec,
-    name: Option<Arc<str>>,
+    info: Info,
     scope: Option<Arc<ScopeData>>,
     f: F,
 ) -> io::Result<JoinInner<T>>
@@ -183,15 +185,15 @@ where
     if size_of::<Work<F, T>>() > INLINE_BODY || align_of::<F>() > INLINE_ALIGN {
         let f: Box<dyn FnOnce() -> T + 'f> = Box::new(f);
         // SAFETY: the caller's promise is passed on.
-        return unsafe { start_small(spec, name, scope, f) };
+        return unsafe { start_small(spec, info, scope, f) };
     }
     // SAFETY: the caller's promise is passed on.
-    unsafe { start_small(spec, name, scope, f) }
+    unsafe { start_small(spec, info, scope, f) }
 }
 
 unsafe fn start_small<F, T>(
     spec: &Spec,
-    name: Option<Arc<str>>,
+    info: Info,
     scope: Option<Arc<ScopeData>>,
     f: F,
 ) -> io::Result<JoinInner<T>>
@@ -200,7 +202,7 @@ where
 {
     boot::ensure();
     let (packet, own) = Shared::new_pair(Packet {
-        info: Info { name, limit: AtomicPtr::new(std::ptr::null_mut()) },
+        info,
         id: AtomicU64::new(0),
         join: JoinWord::new(),
         scope,

@@ -5,6 +5,7 @@ mod current;
 pub(crate) mod deferred;
 mod join;
 mod join_word;
+pub(crate) mod labels;
 pub(crate) mod panic;
 mod run;
 mod scope;
@@ -17,11 +18,13 @@ use std::panic::Location;
 
 use crate::sched::boot;
 use crate::sched::run::spawn::Spec;
+use crate::sched::types::g::Info;
 use crate::stack::size::Need;
 
 pub use builder::Builder;
 pub use current::{Goroutine, current};
 pub use join::JoinHandle;
+pub use labels::{Labels, with_labels};
 pub use run::{__run_test, run};
 pub use scope::{Scope, ScopedJoinHandle, scope};
 
@@ -63,7 +66,7 @@ fn stack<T>(need: impl FnOnce() -> T) -> T {
 }
 
 /// Like [`spawn`], but starts the goroutine in the bubble of this number (0: in none), whatever bubble the
-/// caller is in, and with this stack.
+/// caller is in, with this stack and without labels.
 pub(crate) fn spawn_in_bubble<F, T>(
     bubble: u8,
     need: impl FnOnce() -> Need,
@@ -76,7 +79,7 @@ where
 {
     let spec = Spec { stack: stack(need), private_tls: true, site, bubble: Some(bubble) };
     // SAFETY: everything is 'static.
-    unsafe { join::start(&spec, None, None, f) }.map(JoinHandle)
+    unsafe { join::start(&spec, Info::new(None, Labels::default().0), None, f) }.map(JoinHandle)
 }
 
 /// Starts a goroutine, like Go's `go` statement: `go!(expression)` or `go! { statements }`.

@@ -2,9 +2,11 @@
 
 use std::panic::{Location, resume_unwind};
 
+use super::labels::Labels;
 use super::{join, stack};
 use crate::sched::run::spawn::Spec;
 use crate::sched::types::current::current;
+use crate::sched::types::g::Info;
 use crate::stack::size::Need;
 use crate::tls::output_capture::Capture;
 
@@ -30,7 +32,7 @@ where
 {
     let spec = Spec { stack: stack(Need::main), private_tls: true, site: Location::caller(), bubble: None };
     // SAFETY: we wait for the goroutine below, so what it borrows outlives it.
-    let handle = match unsafe { join::start(&spec, None, None, f) } {
+    let handle = match unsafe { join::start(&spec, Info::new(None, Labels::current().0), None, f) } {
         Ok(handle) => handle,
         Err(error) => panic!("failed to start the main goroutine: {error}"),
     };

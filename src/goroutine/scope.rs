@@ -10,8 +10,8 @@ use super::builder::Builder;
 use super::current::Goroutine;
 use super::join::JoinInner;
 use crate::sched::park::park_ready::park;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 
 /// The state that the scope and its goroutines share.
 pub(super) struct ScopeData {

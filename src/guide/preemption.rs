@@ -53,8 +53,7 @@
 //!
 //! - The runtime signals only threads that are computing, never one that sleeps in the kernel, and
 //!   interrupted calls are restarted. Your code therefore does not see `EINTR` because of preemption. (Only
-//!   a system call that is made by `syscall(2)` or by hand-written assembly, at the very moment when it
-//!   begins to wait, may.)
+//!   a system call that is made by hand-written assembly, at the very moment when it begins to wait, may.)
 //! - A goroutine cannot block `SIGURG`. If it changes the signal mask, the scheduling policy, the niceness
 //!   or the CPU affinity of its thread, it stays on that thread, as by
 //!   [`lock_os_thread`](crate::runtime::lock_os_thread), and other goroutines do not see the change: until

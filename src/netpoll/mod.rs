@@ -138,6 +138,12 @@ pub(crate) fn has_waiters() -> bool {
     POLLER.registered.load(Ordering::SeqCst) != 0
 }
 
+/// How many descriptors are registered.
+#[cfg(feature = "debug")]
+pub(crate) fn registered() -> usize {
+    POLLER.registered.load(Ordering::Relaxed)
+}
+
 /// How many polls there were so far.
 pub(crate) fn polls() -> usize {
     POLLER.polls.load(Ordering::Relaxed)

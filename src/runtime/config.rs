@@ -1,9 +1,11 @@
 //! Settings with which a program starts the runtime.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::OnDeadlock;
 use crate::diag;
+use crate::diag::stall::{OnStall, Stall};
 use crate::sched::boot::{self, Choices};
 
 /// Settings of the runtime. Without a `Config` the runtime starts with its defaults on first use: of a
@@ -96,6 +98,36 @@ impl Config {
     /// `GORT_DEBUG=sigquit=0`.
     pub fn dump_on_sigquit(mut self, yes: bool) -> Config {
         self.reports.sigquit = Some(yes);
+        self
+    }
+
+    /// Reports every goroutine that is stalled for longer than `limit`, once for each stall, to standard
+    /// error: one that is runnable and does not run, that is in a blocking call which is not marked by
+    /// [`blocking`](crate::blocking), or that keeps its processor from others and does not let go. The report
+    /// has the goroutine's name, its spawn site and the stack that it had meanwhile.
+    ///
+    /// A thread of its own watches: it looks at all goroutines four times within the limit (but not more than
+    /// a thousand times a second), and sleeps while all of them wait. A limit of 0 counts as 1 ms.
+    /// Goroutines in a [`bubble`](crate::testing::bubble) are not watched. See [`guide::inside`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let config = gort::runtime::Config::new().stall_after(Duration::from_millis(20));
+    /// config.on_stall(|stall| println!("{:?}: {stall}", stall.kind())).start().unwrap();
+    /// gort::run(|| std::thread::sleep(Duration::from_millis(100))); // reported: it is not marked
+    /// ```
+    ///
+    /// [`guide::inside`]: crate::guide::inside
+    pub fn stall_after(mut self, limit: Duration) -> Config {
+        self.reports.stall_after = Some(limit.max(Duration::from_millis(1)));
+        self
+    }
+
+    /// Calls a function for each stall that [`stall_after`](Config::stall_after) reports, on the thread that
+    /// watches: as long as the function runs, nothing else is reported. A panic ends the watch. Without
+    /// `stall_after` nothing is watched: then the runtime says so on standard error when it starts.
+    pub fn on_stall(mut self, f: impl Fn(&Stall) + Send + Sync + 'static) -> Config {
+        self.reports.on_stall = Some(OnStall(Box::new(f)));
         self
     }
 

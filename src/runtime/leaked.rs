@@ -1,7 +1,5 @@
 //! Finding leaked goroutines: those that wait forever.
 
-use std::collections::HashSet;
-
 use super::Dump;
 use crate::diag::leak;
 
@@ -23,16 +21,20 @@ use crate::diag::leak;
 /// ```
 ///
 /// The search understands these waits, if they have no timeout and no context limits them: sending to and
-/// receiving from channels, selects of up to 16 cases, wait groups, joining a goroutine that waits forever
-/// itself, and waiting for a lock that such a goroutine holds. (Of the locks that a goroutine holds for
-/// reading, four at a time are known; those of shared-TLS goroutines are not.)
+/// receiving from channels, selects of up to 16 cases, contexts, wait groups, condition variables on the
+/// heap, joining a goroutine that waits forever itself, and waiting for a lock (or a `Once`) that such a
+/// goroutine holds, or that a goroutine held when it ended. (Of the locks that a goroutine holds for reading,
+/// four at a time are known, until it ends; those of shared-TLS goroutines are not.)
 ///
 /// Every goroutine in the result does wait forever, in safe code that keeps its handles at aligned addresses
-/// and forgets no guards. But the result may lack some: memory is searched word by word, and a word that is
-/// no longer used, or that only looks like the address of a channel, counts as well; so does everything on
-/// the heap, even if only a leaked goroutine can reach it. In particular, the function that started leaked
-/// goroutines in a loop may have the handles of the last one in its frame until it returns. A goroutine that
-/// is missed once is often found later, when memory was used for something else.
+/// and forgets no guards. Unsafe code must not hide pointers to blocks of the heap that contain handles, as
+/// for any garbage collector: in the upper bits of words, in the kernel only, or in files.
+///
+/// But the result may lack some: memory is searched word by word, and a word that is no longer used, or that
+/// only looks like an address, counts as well. In particular, the function that started leaked goroutines in
+/// a loop may have the handles of the last one in its frame until it returns. A goroutine that is missed once
+/// is often found later, when memory was used for something else. Handles on the heap count only if their
+/// block can be reached, if the program's `malloc` is glibc's and the block has less than 16 KiB.
 ///
 /// A signal stops all threads of the process for the search: for some milliseconds for each 10 MB of memory
 /// in use. The result is `None` if the search was not possible: if a thread cannot be stopped (it blocks the
@@ -40,8 +42,5 @@ use crate::diag::leak;
 /// if there is not enough memory, or if [`Config`](super::Config) has switched signals off.
 #[must_use]
 pub fn leaked() -> Option<Dump> {
-    let ids: HashSet<u64> = leak::find()?.into_iter().collect();
-    let mut dump = if ids.is_empty() { Dump::default() } else { Dump::take(false) };
-    dump.keep(|goroutine| ids.contains(&goroutine.id()));
-    Some(dump)
+    leak::dump()
 }

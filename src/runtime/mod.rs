@@ -1,11 +1,13 @@
 //! The runtime itself: how many goroutines run at once, on which threads, and what they do.
 
 mod config;
+mod deny_leaks;
 mod leaked;
 mod platform;
 mod processors;
 mod stats;
 
+use crate::diag::blocking_calls;
 use crate::future::crew;
 use crate::goroutine::deferred::service_goroutines;
 use crate::sched::block::lock_os_thread as binding;
@@ -13,13 +15,40 @@ use crate::sched::machine::SCHED;
 use crate::sched::{boot, gomaxprocs};
 use std::sync::atomic::Ordering;
 
+pub use crate::diag::blocking_calls::BlockingCall;
 pub use crate::diag::deadlock::OnDeadlock;
 pub use crate::diag::dump::{Dump, GoroutineTrace, dump};
+pub use crate::diag::stall::{Stall, StallKind};
 pub use config::{AlreadyStarted, Config};
+#[doc(hidden)]
+pub use deny_leaks::__run_test_denying_leaks;
 pub use leaked::leaked;
 pub use platform::{Finding, Grade, Platform, platform};
+#[cfg(feature = "debug")]
+pub(crate) use processors::processor;
 pub use processors::{Processor, ProcessorState, processors};
-pub use stats::{Goroutines, Histogram, Stacks, Stats, Threads, stats};
+#[cfg(feature = "debug")]
+pub(crate) use stats::counters;
+pub use stats::{CpuTime, Goroutines, Histogram, Stacks, Stats, Threads, Waits, record_waits, stats};
+
+/// The 16 longest blocking calls of goroutines that were not marked by [`blocking`](crate::blocking), the
+/// longest first; calls that still last are among them. Each has the stack of its goroutine, which was
+/// captured while the goroutine was in the call.
+///
+/// Such calls are harmless to others: after some 100 µs the runtime notices them and takes the processor
+/// away. But each takes a thread, and calls that many goroutines make at once are better marked. Calls
+/// shorter than 10 ms are left out, and so are those during which the goroutine was on a stack that is not
+/// its own.
+///
+/// ```
+/// for call in gort::runtime::longest_blocking_calls() {
+///     println!("{call}");
+/// }
+/// ```
+#[must_use]
+pub fn longest_blocking_calls() -> Vec<BlockingCall> {
+    blocking_calls::longest()
+}
 
 /// GOMAXPROCS: how many goroutines run at the same time.
 ///

@@ -43,10 +43,11 @@ pub enum ProcessorState {
 /// ```
 pub fn processors() -> Vec<Processor> {
     boot::ensure();
-    SCHED.ps_in_use().map(look_at).collect()
+    SCHED.ps_in_use().map(processor).collect()
 }
 
-fn look_at(p: &'static P) -> Processor {
+/// What that processor does now.
+pub(crate) fn processor(p: &'static P) -> Processor {
     use std::sync::atomic::Ordering::Relaxed;
     // `P::m` may be the last owner: it counts only if it still has this P.
     let owner = p.m().filter(|m| m.p().is_some_and(|its| std::ptr::eq(its, p)));

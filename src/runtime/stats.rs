@@ -3,15 +3,22 @@
 use std::fmt;
 use std::time::Duration;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::diag::stall;
+use crate::goroutine::Labels;
+use crate::sched::account::label_times;
 use crate::sched::boot;
+use crate::sched::event::EVENTS;
 use crate::sched::machine::SCHED;
 use crate::sched::queue::histogram::{self, BUCKETS};
 use crate::sched::run::runtime_section;
 use crate::sched::types::g::G;
-use crate::sched::types::status::Status;
+use crate::sched::types::wait_times::{Sum, Sums};
+use crate::sched::word::pinned_readers;
+use crate::sched::word::status::{Status, WaitReason};
 use crate::stack::slot;
+use crate::sys::thread;
 
 /// What the scheduler has done so far, and its present state. See [`stats`].
 #[derive(Clone, Debug, Default)]
@@ -48,6 +55,13 @@ pub struct Stats {
     pub spins: u64,
     /// Calls of [`blocking`](crate::blocking) by goroutines.
     pub blocking_calls: u64,
+    /// Blocking calls that were not marked, that the runtime noticed and took the processor from, and that
+    /// have ended. Calls that last are listed by [`longest_blocking_calls`](super::longest_blocking_calls).
+    pub unmarked_calls: u64,
+    /// How long these calls took together, each from when the runtime noticed it.
+    pub unmarked_time: Duration,
+    /// Stalls that were reported. See [`Config::stall_after`](super::Config::stall_after).
+    pub stalls: u64,
     /// How many times the queue of a processor was full and half of it moved to the shared one.
     pub overflows: u64,
     /// The stacks of goroutines.
@@ -58,6 +72,48 @@ pub struct Stats {
     pub latencies: Histogram,
     /// How long goroutines ran before they stopped. Samples: see [`stats`].
     pub slices: Histogram,
+    /// How often and how long goroutines waited, by reason: all reasons, in a fixed order. The numbers grow
+    /// only while [`record_waits`] is on.
+    pub waits: Vec<Waits>,
+    /// The CPU time that the program's goroutines and the runtime have used.
+    pub cpu: CpuTime,
+}
+
+/// CPU time, by what it was used for. It is the kernel's: time in which a thread waited, or other processes
+/// had the core, is not part of it.
+///
+/// About once a millisecond the runtime looks which goroutine runs on a thread, and charges that goroutine
+/// with what the thread has used since the last look. So the sum of all parts is exact, and each part is a
+/// sample: after a second of CPU time the part of a goroutine that uses a tenth of it is known to about one
+/// percent of the whole. Threads of the program outside of gort, and those that have ended, are not part of
+/// it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct CpuTime {
+    /// What goroutines have used, with their system calls.
+    pub goroutines: Duration,
+    /// What the runtime has used itself: looking for work, starting and ending threads and goroutines,
+    /// watching. A switch from one goroutine to the next counts for the goroutines.
+    pub runtime: Duration,
+    /// What threads have used since the runtime last looked at them.
+    pub unassigned: Duration,
+    /// What goroutines with labels have used, ended ones included, by set of labels; the largest part first.
+    /// The rest of [`goroutines`](CpuTime::goroutines) is that of goroutines without labels. At most 1000
+    /// sets are kept apart; later ones count as none.
+    pub by_labels: Vec<(Labels, Duration)>,
+}
+
+/// The waits of goroutines for one reason. See [`record_waits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waits {
+    /// What they waited for, in the words of dumps: "chan receive".
+    pub reason: &'static str,
+    /// How many waits have ended.
+    pub count: u64,
+    /// How long all of them took together: each from the moment at which the goroutine stopped until it was
+    /// made runnable. Then it may have waited for a processor; see [`Stats::latencies`].
+    pub time: Duration,
 }
 
 /// How many goroutines are in which state.
@@ -92,8 +148,11 @@ pub struct Stacks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Threads {
-    /// All threads that run goroutines. The runtime has two more threads, which never do.
+    /// All threads that run goroutines.
     pub alive: usize,
+    /// Threads of the runtime that never run goroutines. The stall watchdog does not count while it runs code
+    /// of the program.
+    pub service: usize,
     /// Threads that have nothing to do and sleep.
     pub idle: usize,
     /// Threads that look for work.
@@ -102,23 +161,31 @@ pub struct Threads {
 
 /// How often which durations occurred, in buckets that are no wider than a quarter of their lower end.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Histogram([u64; BUCKETS]);
+pub struct Histogram {
+    counts: [u64; BUCKETS],
+    sum: Duration,
+}
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram([0; BUCKETS])
+        Histogram { counts: [0; BUCKETS], sum: Duration::ZERO }
     }
 }
 
 impl Histogram {
     /// How many durations were counted.
     pub fn count(&self) -> u64 {
-        self.0.iter().sum()
+        self.counts.iter().sum()
+    }
+
+    /// The sum of all durations that were counted.
+    pub fn sum(&self) -> Duration {
+        self.sum
     }
 
     /// The non-empty buckets: the shortest duration of each, and its count.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        let all = self.0.iter().enumerate().filter(|(_, count)| **count != 0);
+        let all = self.counts.iter().enumerate().filter(|(_, count)| **count != 0);
         all.map(|(index, &count)| (Duration::from_nanos(histogram::lower_bound(index)), count))
     }
 
@@ -138,9 +205,9 @@ impl Histogram {
     }
 
     fn of<'a>(parts: impl Iterator<Item = &'a histogram::Histogram>) -> Histogram {
-        let mut sums = [0; BUCKETS];
-        parts.for_each(|part| part.add_to(&mut sums));
-        Histogram(sums)
+        let mut all = Histogram::default();
+        parts.for_each(|part| all.sum += Duration::from_nanos(part.add_to(&mut all.counts)));
+        all
     }
 }
 
@@ -171,6 +238,28 @@ impl fmt::Debug for Histogram {
 /// println!("{stats:#?}");
 /// ```
 pub fn stats() -> Stats {
+    let mut stats = counters();
+    G::for_each(|g| {
+        let states = &mut stats.goroutines;
+        let state = match g.status() {
+            Status::Dead => {
+                stats.stacks.cached += 1;
+                return;
+            }
+            Status::Running => &mut states.running,
+            Status::Runnable => &mut states.runnable,
+            Status::Waiting => &mut states.waiting,
+            Status::Syscall => &mut states.syscall,
+            Status::Preempted => &mut states.preempted,
+        };
+        *state += 1;
+        stats.stacks.in_use += 1;
+    });
+    stats
+}
+
+/// As [`stats`], but without the numbers for which it looks at all goroutines: those by state, and of stacks.
+pub(crate) fn counters() -> Stats {
     boot::ensure();
     let mut stats =
         Stats { created: SCHED.platform.created_outside.load(Ordering::Relaxed), ..Stats::default() };
@@ -198,23 +287,89 @@ pub fn stats() -> Stats {
     );
     stats.slices = Histogram::of(SCHED.all_ps().map(|p| &p.sampler.slices));
     stats.stacks.trimmed = slot::trimmed();
-    G::for_each(|g| {
-        let states = &mut stats.goroutines;
-        let state = match g.status() {
-            Status::Dead => {
-                stats.stacks.cached += 1;
-                return;
-            }
-            Status::Running => &mut states.running,
-            Status::Runnable => &mut states.runnable,
-            Status::Waiting => &mut states.waiting,
-            Status::Syscall => &mut states.syscall,
-            Status::Preempted => &mut states.preempted,
-        };
-        *state += 1;
-        stats.stacks.in_use += 1;
-    });
+    stats.waits = waits();
+    stats.stalls = stall::reported();
+    for m in SCHED.platform.all_ms() {
+        let (count, nanos) = m.call.totals();
+        stats.unmarked_calls += count;
+        stats.unmarked_time += Duration::from_nanos(nanos);
+    }
+    stats.cpu = cpu_time();
     stats
+}
+
+fn cpu_time() -> CpuTime {
+    let (mut goroutines, mut runtime, mut unassigned) = (0, 0, 0);
+    let mut pending_of_labels = Vec::new();
+    let reading = pinned_readers::begin();
+    for m in SCHED.platform.all_ms() {
+        let (charged, scheduler) = m.cpu_time.charged();
+        let pending = m.cpu_time.pending();
+        goroutines += charged;
+        runtime += scheduler;
+        match m.current() {
+            Some(g) => {
+                goroutines += pending;
+                // SAFETY: while we read, its info stays alive.
+                let labels = reading.as_ref().map(|_| unsafe { g.labels() });
+                pending_of_labels.extend(labels.map(|labels| (labels, pending)));
+            }
+            None => runtime += pending,
+        }
+        let clock = m.alive.load(Ordering::Relaxed).then(|| thread::cpu_nanos(m.tid())).flatten();
+        unassigned += clock.map_or(0, |clock| m.cpu_time.unmeasured(clock));
+    }
+    drop(reading);
+    let service = SCHED.platform.service_threads();
+    runtime += service.filter_map(thread::cpu_nanos).sum::<u64>();
+    let by_labels = label_times::all(&pending_of_labels);
+    let mut by_labels: Vec<_> =
+        by_labels.into_iter().map(|(set, nanos)| (Labels(set), Duration::from_nanos(nanos))).collect();
+    by_labels.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    CpuTime {
+        goroutines: never_less(&GOROUTINES_REPORTED, goroutines),
+        runtime: never_less(&RUNTIME_REPORTED, runtime),
+        unassigned: Duration::from_nanos(unassigned),
+        by_labels,
+    }
+}
+
+/// What reports have said.
+static GOROUTINES_REPORTED: AtomicU64 = AtomicU64::new(0);
+static RUNTIME_REPORTED: AtomicU64 = AtomicU64::new(0);
+
+/// The time, or what was reported before: a charge may fall between the readings of two counters.
+fn never_less(reported: &AtomicU64, nanos: u64) -> Duration {
+    Duration::from_nanos(reported.fetch_max(nanos, Ordering::Relaxed).max(nanos))
+}
+
+fn waits() -> Vec<Waits> {
+    let mut sums = Sums::default();
+    SCHED.all_ps().for_each(|p| p.wait_times.add_to(&mut sums));
+    SCHED.platform.wait_times.add_to(&mut sums);
+    let of = |(number, sum): (usize, &Sum)| Waits {
+        reason: WaitReason::from_u8(number as u8).name(),
+        count: sum.count,
+        time: Duration::from_nanos(sum.nanos),
+    };
+    sums.iter().enumerate().map(of).collect()
+}
+
+/// Turns the measuring of waits on or off; returns whether it was on. While it is on, [`Stats::waits`] grows,
+/// and dumps know the exact time at which a goroutine began to wait. It is off at first, because two readings
+/// of the clock for each wait cost about as much as a switch. Only waits that begin and end while it is
+/// on are measured.
+///
+/// ```
+/// gort::runtime::record_waits(true);
+/// gort::run(|| gort::spawn(|| gort::sleep(std::time::Duration::from_millis(2))).join().unwrap());
+/// gort::runtime::record_waits(false);
+/// let waits = gort::runtime::stats().waits;
+/// let sleeps = waits.iter().find(|waits| waits.reason == "sleep").unwrap();
+/// assert!(sleeps.count >= 1 && sleeps.time.as_millis() >= 2);
+/// ```
+pub fn record_waits(on: bool) -> bool {
+    EVENTS.record_waits(on)
 }
 
 fn threads() -> Threads {
@@ -222,7 +377,8 @@ fn threads() -> Threads {
     let section = runtime_section::enter();
     let idle = SCHED.lock().idle_m_count() as usize;
     drop(section);
-    Threads { alive, idle, spinning: SCHED.idle.spinning() as usize }
+    let service = SCHED.platform.service_threads().count();
+    Threads { alive, service, idle, spinning: SCHED.idle.spinning() as usize }
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use super::machine::SCHED;
 use super::park::park_ready::{park, yield_now};
 use super::run::runtime_section;
 use super::types::p::P;
-use super::types::status::WaitReason;
 use super::types::waiter::Waiter;
+use super::word::status::WaitReason;
 use crate::base::atomic::{MAX_PROCS, Ordering};
 use crate::sys::cpus::QuotaWatch;
 
@@ -86,7 +86,7 @@ fn shrink(before: usize, wanted: usize, waiter: Option<Waiter>) {
         let locked = SCHED.lock();
         p.retired.store(true, Ordering::Relaxed);
         p.preempt.store(true, Ordering::Relaxed);
-        let was_free = locked.take_this_idle_p(p) || p.take_from_syscall();
+        let was_free = locked.take_this_idle_p(p) || p.retake();
         drop(locked);
         if was_free {
             SCHED.retire_p(p);

@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
+use super::event::Sampler;
 use super::types::g::G;
 use super::types::m::M;
 use super::types::p::P;
@@ -27,6 +28,8 @@ pub(crate) struct Hooks {
     /// Called by the housekeeper when it is awake: serves requests. Returns the time at which it wants to be
     /// called again.
     pub(crate) housekeep: fn() -> Option<Instant>,
+    /// Calls its argument with the frames of the caller: see `event/`. Called inside the runtime.
+    pub(crate) sample_stack: Sampler,
     pub(crate) bubble: BubbleHooks,
 }
 

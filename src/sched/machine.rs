@@ -6,17 +6,20 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr};
 
+use super::event::{self, Waker};
 use super::hooks::Hooks;
 use super::schedt::{Sched, new_sched};
+use super::types::g::G;
 use super::types::m::M;
+use super::types::wait_times::WaitTimes;
 use super::types::waiter::Waiter;
 use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::base::note::Note;
-use crate::sys::mem;
 use crate::sys::signal::Previous;
 use crate::sys::topology::Topology;
+use crate::sys::{mem, thread};
 
 /// The scheduler of the process.
 pub(crate) static SCHED: Sched<Machine> = new_sched!(Machine::new());
@@ -28,6 +31,11 @@ pub(crate) struct Machine {
     pub(crate) sysmon: CachePadded<Sysmon>,
     pub(crate) starter: CachePadded<Starter>,
     pub(crate) housekeeper: CachePadded<Housekeeper>,
+    pub(crate) watchdog: CachePadded<Watchdog>,
+    pub(crate) observers: Observers,
+    /// The kernel's id of the thread of the flight recorder (`trace/flight/`), or 0.
+    pub(crate) flight_thread: AtomicU32,
+    pub(crate) tracer: CachePadded<MixedThread>,
     pub(crate) preempt: CachePadded<Preempt>,
     pub(crate) gomaxprocs: CachePadded<GoMaxProcs>,
     /// The newest M; all are linked through `M::older`.
@@ -46,6 +54,8 @@ pub(crate) struct Machine {
     /// A coarse clock (ns), at most about a second behind while goroutines run: the time of the housekeeper's
     /// last pass (`monitor/shrink.rs`). A goroutine stores it when it parks.
     pub(crate) coarse_clock: CachePadded<AtomicU64>,
+    /// The waits that threads without a P ended, while they are measured (`types/wait_times.rs`).
+    pub(crate) wait_times: CachePadded<WaitTimes>,
     /// Small blocks that no P keeps (`run/small_blocks.rs`).
     pub(crate) small_blocks: CachePadded<Lock<FreeList>>,
 }
@@ -101,8 +111,100 @@ pub(crate) struct Starter {
 pub(crate) struct Housekeeper {
     pub(crate) wake: Note,
     pub(crate) pass_wanted: AtomicBool,
+    /// A goroutine blocks in an unmarked call that no report has looked at.
+    pub(crate) calls_wanted: AtomicBool,
     /// The kernel's id of its thread.
     pub(crate) tid: AtomicU32,
+}
+
+/// The stall watchdog (`diag/stall.rs`), if the program wants one.
+pub(crate) struct Watchdog {
+    /// Set by sysmon when it wakes up: goroutines run again.
+    pub(crate) wake: Note,
+    /// It calls the program's function for stalls.
+    pub(crate) thread: MixedThread,
+}
+
+/// A thread of the runtime that may also run code of the program, at times that it marks: the watchdog; and
+/// the tracer, if its writer is a file. At other times it is a service thread, as sysmon is, and the
+/// deadlock check leaves it aside. The check cannot know that the code of the program would end a wait when
+/// it is called again; what is called so must not be the only thing that can.
+pub(crate) struct MixedThread {
+    /// The kernel's id of the thread; 0 while there is none, or while it runs code of the program.
+    tid: AtomicU32,
+}
+
+impl MixedThread {
+    const fn new() -> MixedThread {
+        MixedThread { tid: AtomicU32::new(0) }
+    }
+
+    /// The calling thread is this one from here on, until the result is dropped: the first step of the
+    /// thread. There is no other one.
+    #[must_use]
+    pub(crate) fn begin(&'static self) -> OnMixedThread {
+        self.tid.store(thread::tid(), Ordering::Relaxed);
+        OnMixedThread(self)
+    }
+
+    /// Runs code of the program, on this thread, which is no service thread meanwhile: the code may end the
+    /// wait of a goroutine, and a signal must not cut its system calls short.
+    pub(crate) fn run_of_program<T>(&self, f: impl FnOnce() -> T) -> T {
+        /// Also if `f` panics: the thread then ends, or goes on.
+        struct Back<'a>(&'a MixedThread, u32);
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                self.0.tid.store(self.1, Ordering::Relaxed);
+            }
+        }
+        let _back = Back(self, self.tid.swap(0, Ordering::Relaxed));
+        f()
+    }
+}
+
+/// The calling thread is a [`MixedThread`] until this is dropped.
+pub(crate) struct OnMixedThread(&'static MixedThread);
+
+impl Drop for OnMixedThread {
+    fn drop(&mut self) {
+        self.0.tid.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Threads that only look at the program from outside (`debug/`): the kernel's ids, 0 for a free place. They
+/// never end a goroutine's wait, so a deadlock is one with them, too.
+pub(crate) struct Observers([AtomicU32; OBSERVERS]);
+
+/// The most threads that can be known as observers.
+pub(crate) const OBSERVERS: usize = 80;
+
+#[cfg(feature = "debug")]
+impl Observers {
+    /// Runs `f` on the calling thread, which is known as an observer meanwhile.
+    pub(crate) fn observe<T>(&self, f: impl FnOnce() -> T) -> T {
+        struct Leave<'a>(&'a Observers, u32);
+        impl Drop for Leave<'_> {
+            fn drop(&mut self) {
+                self.0.leave(self.1);
+            }
+        }
+        let tid = thread::tid();
+        let _leave = self.join(tid).then_some(Leave(self, tid));
+        f()
+    }
+
+    /// Makes the thread known, until [`leave`](Observers::leave). False: there is no free place.
+    fn join(&self, tid: u32) -> bool {
+        let free =
+            |place: &AtomicU32| place.compare_exchange(0, tid, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        self.0.iter().any(free)
+    }
+
+    fn leave(&self, tid: u32) {
+        if let Some(place) = self.0.iter().find(|place| place.load(Ordering::Relaxed) == tid) {
+            place.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Preemption by signal (`monitor/preempt.rs`).
@@ -170,8 +272,13 @@ impl Machine {
             housekeeper: CachePadded::new(Housekeeper {
                 wake: Note::new(),
                 pass_wanted: AtomicBool::new(false),
+                calls_wanted: AtomicBool::new(false),
                 tid: AtomicU32::new(0),
             }),
+            observers: Observers([const { AtomicU32::new(0) }; OBSERVERS]),
+            flight_thread: AtomicU32::new(0),
+            watchdog: CachePadded::new(Watchdog { wake: Note::new(), thread: MixedThread::new() }),
+            tracer: CachePadded::new(MixedThread::new()),
             preempt: CachePadded::new(Preempt {
                 enabled: AtomicBool::new(false),
                 previous: Previous::new(),
@@ -191,6 +298,7 @@ impl Machine {
             next_id: CachePadded::new(AtomicU64::new(1)),
             created_outside: CachePadded::new(AtomicU64::new(0)),
             coarse_clock: CachePadded::new(AtomicU64::new(0)),
+            wait_times: CachePadded::new(WaitTimes::new()),
             small_blocks: CachePadded::new(Lock::new(FreeList::new())),
         }
     }
@@ -284,14 +392,37 @@ impl Machine {
         self.all_ms().find(|m| m.is_thread(tid))
     }
 
-    /// Whether the thread is sysmon's, the starter's or the housekeeper's.
+    /// Whether the thread is one of [`service_threads`](Machine::service_threads).
     pub(crate) fn is_service_thread(&self, tid: u32) -> bool {
-        self.service_threads().contains(&tid)
+        self.service_threads().any(|service| service == tid)
     }
 
-    /// The kernel's ids of the threads of the runtime that run no goroutines.
-    pub(crate) fn service_threads(&self) -> [u32; 3] {
-        [&self.sysmon.tid, &self.starter.tid, &self.housekeeper.tid].map(|tid| tid.load(Ordering::Relaxed))
+    /// The kernel's ids of the threads of the runtime that run neither goroutines nor, just now, other code
+    /// of the program.
+    pub(crate) fn service_threads(&self) -> impl Iterator<Item = u32> {
+        let Machine { sysmon, starter, housekeeper, watchdog, tracer, flight_thread, .. } = self;
+        let mixed = [&watchdog.thread.tid, &tracer.tid];
+        let own = [&sysmon.tid, &starter.tid, &housekeeper.tid, flight_thread];
+        let all = own.into_iter().chain(mixed).chain(&self.observers.0);
+        all.map(|tid| tid.load(Ordering::Relaxed)).filter(|&tid| tid != 0)
+    }
+
+    /// For observers (`event::is_on`): the runtime has ended the wait of `g`, which belongs to the caller.
+    /// The caller may be on any thread.
+    #[cold]
+    pub(crate) fn unblocked_anywhere(&self, g: &G) {
+        let now = event::unblocked_anywhere(g.id());
+        self.wait_times.add_wait_of(g, Waker::Runtime);
+        g.became_runnable(now);
+    }
+
+    /// As [`unblocked_anywhere`](Machine::unblocked_anywhere): a thread of the program, the caller, ended the
+    /// wait.
+    #[cold]
+    pub(crate) fn unblocked_by_thread(&self, g: &G) {
+        let now = event::unblocked_anywhere(g.id());
+        self.wait_times.add_wait_of(g, Waker::Thread);
+        g.became_runnable(now);
     }
 
     /// Whether some M still has a retired P.
@@ -305,5 +436,38 @@ pub(crate) fn hooks() -> &'static Hooks {
     match SCHED.platform.boot.hooks.get() {
         Some(hooks) => hooks,
         None => unreachable!("the runtime has started"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixed_thread_is_of_service_except_while_it_runs_code_of_the_program() {
+        static THREAD: MixedThread = MixedThread::new();
+        let id = || THREAD.tid.load(Ordering::Relaxed);
+        assert_eq!(id(), 0);
+        let on_it = THREAD.begin();
+        assert_eq!(id(), thread::tid());
+        assert_eq!(THREAD.run_of_program(id), 0);
+        assert_eq!(id(), thread::tid());
+        let _panicked =
+            std::panic::catch_unwind(|| THREAD.run_of_program(|| std::panic::resume_unwind(Box::new(()))));
+        assert_eq!(id(), thread::tid(), "a panic of the program's code ends there");
+        drop(on_it);
+        assert_eq!(id(), 0);
+    }
+
+    #[test]
+    fn every_service_thread_is_listed() {
+        let machine = Machine::new();
+        let ids = [&machine.sysmon.tid, &machine.starter.tid, &machine.housekeeper.tid];
+        let mixed = [&machine.watchdog.thread.tid, &machine.tracer.tid];
+        for (id, place) in (1..).zip(ids.into_iter().chain(mixed)) {
+            place.store(id, Ordering::Relaxed);
+        }
+        assert_eq!(machine.service_threads().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert!(machine.is_service_thread(5) && !machine.is_service_thread(6));
     }
 }

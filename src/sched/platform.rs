@@ -70,6 +70,10 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Called by the owner of a busy P, at rare ticks: gives up memory that the P keeps and does not use.
     fn give_up_unused(&self, p: &'static P);
 
+    /// Called by the owner of a busy P, at rare ticks: measures the CPU time of its thread if no other thread
+    /// has done so for long.
+    fn measure_cpu_time_if_late(&self, p: &'static P);
+
     /// A retired P has no owner any more. Its queue is empty.
     fn p_retired(sched: &Sched<Self>, p: &'static P);
 }

@@ -10,6 +10,7 @@
 //! tells switches from frames by their distance, and reports no false errors.
 
 use std::io;
+use std::mem::offset_of;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use super::size::{self, CLASSES, Need, PAGE_TABLE, SizeClass};
 use super::slot::{HEADER, Slot};
 use crate::sys::mem;
-use crate::tls;
+use crate::tls::{self, layout::Layout};
 
 /// Address space of a slab of packed slots (bytes), unless one slot needs more.
 const SLAB_BYTES: usize = 64 << 20;
@@ -35,6 +36,10 @@ const BATCH: usize = mem::MOST_AT_ONCE;
 struct Slab {
     start: usize,
     class: SizeClass,
+    /// The distance from one slot to the next (bytes).
+    span: usize,
+    /// The layout of the slots' TLS blocks.
+    layout: &'static Layout,
     slots: usize,
     /// How many slots were handed out. Their headers exist, except those that are being made.
     used: AtomicUsize,
@@ -46,6 +51,22 @@ struct Slab {
 
 /// The list of all slabs.
 static NEWEST: AtomicPtr<Slab> = AtomicPtr::new(ptr::null_mut());
+
+/// What a debugger needs to find all slots as [`all_slots`] does (`diag/gdb/`): the list, the size of
+/// headers, and offsets of fields.
+pub(crate) const FOR_DEBUGGERS: [(&str, *const ()); 11] = [
+    ("slab newest", (&raw const NEWEST).cast()),
+    ("header bytes", ptr::without_provenance(HEADER)),
+    ("slab.older", ptr::without_provenance(offset_of!(Slab, older))),
+    ("slab.start", ptr::without_provenance(offset_of!(Slab, start))),
+    ("slab.span", ptr::without_provenance(offset_of!(Slab, span))),
+    ("slab.used", ptr::without_provenance(offset_of!(Slab, used))),
+    ("slab.slots", ptr::without_provenance(offset_of!(Slab, slots))),
+    ("slab.layout", ptr::without_provenance(offset_of!(Slab, layout))),
+    ("layout.above", ptr::without_provenance(offset_of!(Layout, above))),
+    ("layout.align", ptr::without_provenance(offset_of!(Layout, align))),
+    ("layout.below", ptr::without_provenance(offset_of!(Layout, below))),
+];
 
 /// For each size, the slab that new slots come from.
 static OPEN: [AtomicPtr<Slab>; CLASSES] = [const { AtomicPtr::new(ptr::null_mut()) }; CLASSES];
@@ -82,7 +103,7 @@ impl Slab {
     }
 
     fn slot(&self, index: usize) -> usize {
-        self.start + index * self.class.span()
+        self.start + index * self.span
     }
 
     /// Whether this slot, just taken, has its guard. The thread that takes the first slot of a batch makes
@@ -127,11 +148,10 @@ fn new_slot_of(class: SizeClass) -> io::Result<NewSlot> {
 
 /// Calls `f` for every slot that was made, until `f` returns false. True: `f` never did.
 pub(crate) fn all_slots(mut f: impl FnMut(&'static Slot) -> bool) -> bool {
-    let Ok(layout) = tls::block::layout() else { return true };
     slabs().all(|slab| {
         (0..slab.used.load(Ordering::Relaxed).min(slab.slots)).all(|index| {
             let start = slab.slot(index);
-            let (_, header) = places(layout, start, slab.class);
+            let (_, header) = places(slab.layout, start, slab.class);
             // SAFETY: the header is mapped and holds a Slot at its end, or zeroes until one is written.
             let slot: &'static Slot = unsafe { &*((header + HEADER - size_of::<Slot>()) as *const Slot) };
             slot.start() != start || f(slot)
@@ -152,7 +172,7 @@ fn slabs() -> impl Iterator<Item = &'static Slab> {
 }
 
 /// Where a slot's TLS block (its thread pointer) and its header are.
-fn places(layout: &tls::layout::Layout, start: usize, class: SizeClass) -> (usize, usize) {
+fn places(layout: &Layout, start: usize, class: SizeClass) -> (usize, usize) {
     let block = (start + class.span() - layout.above) & !(layout.align - 1);
     let header = (block - layout.below - HEADER) & !(HEADER / 2 - 1);
     (block, header)
@@ -212,6 +232,7 @@ fn take_slot(class: SizeClass) -> io::Result<(usize, bool)> {
 
 /// Opens a new slab in place of `full`, unless another thread does so meanwhile.
 fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
+    let layout = tls::block::layout().map_err(io::Error::other)?;
     let (reserved, start, slots) = match reserve_slab(class) {
         Ok(reserved) => reserved,
         // Another thread may have got the last of the address space, for a slab that has room.
@@ -225,6 +246,8 @@ fn open_slab(class: SizeClass, full: Option<&'static Slab>) -> io::Result<()> {
     let new = Box::into_raw(Box::new(Slab {
         start,
         class,
+        span: class.span(),
+        layout,
         slots,
         used: AtomicUsize::new(0),
         guarded,

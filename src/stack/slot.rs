@@ -3,6 +3,7 @@
 //! A `Slot` is the end of the header that lies above a stack (see the picture in `mod.rs`). It is written
 //! once, when the slot is made, and stays readable forever: slots are never unmapped.
 
+use std::mem::offset_of;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -26,6 +27,9 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// The offset of `place`, for debuggers.
+    pub(crate) const PLACE: usize = offset_of!(Slot, place);
+
     pub(super) fn new(start: usize, class: SizeClass, block: usize) -> Slot {
         Slot { block, place: AtomicUsize::new(start | class.bits() as usize) }
     }

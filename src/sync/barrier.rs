@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use super::raw::waitq::{GRANTED, Node, Queue};
 use crate::base::lock::{Lock, Rank, Ranked};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// Lets a number of goroutines or threads wait for each other, with std's API. It can be used any number of
 /// times.

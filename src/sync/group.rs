@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::mutex::Mutex;
 use super::semaphore::{OwnedSemaphorePermit, Semaphore};
 use super::wait_group::{Entered, WaitGroup};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// Goroutines that work on one job together, like Go's `errgroup`.
 ///

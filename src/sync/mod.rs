@@ -45,7 +45,7 @@ mod wait_group;
 pub use self::barrier::{Barrier, BarrierWaitResult};
 pub use self::condvar::{Condvar, WaitTimeoutResult};
 pub use self::group::Group;
-pub(crate) use self::holder::of_waiters::{Blockers, Crowd, Holders};
+pub(crate) use self::holder::of_waiters::{Blockers, Crowd, Holders, waits_for_notification};
 pub use self::lazy_lock::LazyLock;
 pub use self::mutex::{MappedMutexGuard, Mutex, MutexGuard};
 pub use self::once::Once;

@@ -9,10 +9,11 @@
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
+use super::holder::{Holder, StackPage};
 use super::raw::waitq::{Node, Queue, RETRY};
 use crate::base::atomic::{AtomicU32, Ordering};
 use crate::base::lock::Lock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 const INCOMPLETE: u32 = 0;
 const RUNNING: u32 = 1;
@@ -36,6 +37,8 @@ const QUEUED: u32 = 4;
 /// ```
 pub struct Once {
     state: AtomicU32,
+    /// Who runs the function, for reports.
+    runner: Holder,
     queue: Lock<Queue>,
 }
 
@@ -43,7 +46,7 @@ impl Once {
     /// A `Once` that has not run any function.
     #[must_use]
     pub const fn new() -> Once {
-        Once { state: AtomicU32::new(INCOMPLETE), queue: Lock::new(Queue::new()) }
+        Once { state: AtomicU32::new(INCOMPLETE), runner: Holder::new(), queue: Lock::new(Queue::new()) }
     }
 
     /// Runs `f` if no function has completed yet, or waits for the one that is running. When this returns, a
@@ -97,6 +100,7 @@ impl Once {
                     {
                         continue;
                     }
+                    self.runner.mark();
                     let mut run = Run { once: self, outcome: INCOMPLETE };
                     if f() {
                         run.outcome = COMPLETE;
@@ -129,6 +133,16 @@ impl Once {
         debug_assert_eq!(claim, RETRY);
     }
 
+    /// A page of the stack of the one that runs the function, if it is known. `object` is what a goroutine
+    /// that waits gave to `park`.
+    ///
+    /// # Safety
+    /// `object` is the address of a live `Once`.
+    pub(in crate::sync) unsafe fn runner_of(object: usize) -> Option<StackPage> {
+        // SAFETY: the caller's promise.
+        unsafe { &*(object as *const Once) }.runner.page()
+    }
+
     /// Makes this a new `Once`. The caller has exclusive access.
     pub(super) fn reset(&mut self) {
         *self = Once::new();
@@ -143,6 +157,7 @@ struct Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
+        self.once.runner.clear();
         // Release pairs with the Acquires in `is_completed` and `run`.
         let before = self.once.state.swap(self.outcome, Ordering::Release);
         if before & QUEUED != 0 {

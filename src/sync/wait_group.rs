@@ -10,7 +10,7 @@ use super::raw::waitq::Queue;
 use crate::base::atomic::AtomicU64;
 use crate::base::lock::Lock;
 use crate::sched::park::clock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// Go's wait group: `add` counts up, `done` counts down, `wait` waits for zero.
 ///

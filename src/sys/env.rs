@@ -10,6 +10,7 @@
 //! | `GORT_STACK_SIZE` | what each stack can use at least: bytes, or `256K` and the like; at most `1G` |
 //! | `GORT_SEED` | the seed of bubbles: a whole number |
 //! | `GORT_SYSMON=eager` | sysmon keeps its scheduling policy |
+//! | `GORT_TRACE` | a file for an execution trace of the whole run; `%p` in it stands for the process |
 //!
 //! Go's variables may be meant for a Go program that the same script starts, so gort silently ignores keys of
 //! `GODEBUG` that it does not have. Every other invalid value gives a warning and is then ignored: for
@@ -17,6 +18,7 @@
 //! `GODEBUG` key by key: options that only `GODEBUG` sets still apply.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::cpus::MAX_PROCS;
@@ -34,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) guard_by_mprotect: bool,
     /// Leave sysmon's scheduling policy alone.
     pub(crate) eager_sysmon: bool,
+    /// The file for an execution trace of the whole run.
+    pub(crate) trace: Option<PathBuf>,
     /// Warnings about invalid values: lines to print, each without a newline.
     pub(crate) warnings: Vec<String>,
 }
@@ -105,11 +109,12 @@ pub(crate) fn seed() -> Option<u64> {
 }
 
 fn settings(get: impl Fn(&str) -> Option<OsString>) -> Settings {
+    let trace = get("GORT_TRACE").filter(|file| !file.is_empty()).map(PathBuf::from);
     // A value that is not UTF-8 is invalid anyway; the warning shows it with replacement characters.
     let get = |name: &str| {
         get(name).map(|value| value.to_string_lossy().trim().to_owned()).filter(|value| !value.is_empty())
     };
-    let mut settings = Settings::default();
+    let mut settings = Settings { trace, ..Settings::default() };
     let ours =
         get("GORT_MAXPROCS").and_then(|value| max_procs("GORT_MAXPROCS", &value, &mut settings.warnings));
     settings.max_procs = ours

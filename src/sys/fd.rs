@@ -40,6 +40,19 @@ pub(crate) fn wait_until_ready(fd: RawFd, write: bool, timeout: Duration) -> boo
     unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }
 }
 
+/// Locks the file for this process, until it closes a descriptor of the file or ends; children that it forks
+/// do not have the lock. False: another process has locked it. A file system without locks counts as success.
+pub(crate) fn lock_for_process(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: all zeros are a value of it: the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    (lock.l_type, lock.l_whence) = (libc::F_WRLCK as i16, libc::SEEK_SET as i16);
+    // SAFETY: F_SETLK reads a flock.
+    match check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLK, &raw const lock) }) {
+        Ok(_) => true,
+        Err(error) => !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)),
+    }
+}
+
 /// Reads from any kind of descriptor, with one system call.
 pub(crate) fn read(fd: BorrowedFd<'_>, buf: &mut [u8]) -> io::Result<usize> {
     let (fd, address) = (fd.as_raw_fd() as usize, buf.as_mut_ptr() as usize);

@@ -41,6 +41,39 @@ impl File {
     }
 }
 
+/// Copies what is at `address` of this process to `words`. False: it cannot be read.
+pub(crate) fn copy_memory(address: usize, words: &mut [usize]) -> bool {
+    let len = size_of_val(words);
+    // SAFETY: words may hold any bytes.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), len) };
+    let read = File::open(c"/proc/self/mem").and_then(|memory| memory.read_at(bytes, address as u64));
+    read == Some(len)
+}
+
+/// Copies what is at `address` of this process to `bytes`, up to the first page that cannot be read. Returns
+/// how many bytes that were. Makes one system call that needs no descriptor: safe in a signal handler.
+///
+/// # Safety
+/// The `length` bytes at `to` may be written.
+#[cfg(feature = "debug")]
+pub(crate) unsafe fn copy_up_to(address: usize, to: *mut u8, length: usize) -> usize {
+    let local = libc::iovec { iov_base: to.cast(), iov_len: length };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: length };
+    // SAFETY: the kernel reads the two records, and writes what the caller allows to be written.
+    let copied = unsafe {
+        syscall6(
+            libc::SYS_process_vm_readv,
+            libc::getpid() as usize,
+            &raw const local as usize,
+            1,
+            &raw const remote as usize,
+            1,
+            0,
+        )
+    };
+    usize::try_from(copied).unwrap_or(0)
+}
+
 /// The word at an address of this process, if there is memory that can be read.
 pub(crate) fn word_at(address: usize) -> Option<usize> {
     let mut bytes = [0; size_of::<usize>()];
@@ -86,9 +119,10 @@ pub(crate) fn threads(mut f: impl FnMut(u32)) -> bool {
 pub(crate) enum InKernel {
     /// It is in none: it computes, or waits for a CPU or a page.
     No,
-    /// It is in the call `number`, which returns to the address `end`.
+    /// It is in the call `number`, which returns to the address `end`, with the stack pointer `sp`.
     Call {
         number: i64,
+        sp: usize,
         end: usize,
     },
     Unknown,
@@ -117,10 +151,13 @@ pub(crate) fn in_kernel(tid: u32) -> InKernel {
     let hex = |word: &[u8]| word.strip_prefix(b"0x").and_then(|word| number(&mut word.iter().copied(), 16));
     match words.next() {
         Some(b"running" | b"-1") => InKernel::No,
-        Some(word) => match (number(&mut word.iter().copied(), 10), words.next_back().and_then(hex)) {
-            (Some(number), Some(end)) => InKernel::Call { number: number as i64, end },
-            _ => InKernel::Unknown,
-        },
+        Some(word) => {
+            let (end, sp) = (words.next_back().and_then(hex), words.next_back().and_then(hex));
+            match (number(&mut word.iter().copied(), 10), sp, end) {
+                (Some(number), Some(sp), Some(end)) => InKernel::Call { number: number as i64, sp, end },
+                _ => InKernel::Unknown,
+            }
+        }
         None => InKernel::Unknown,
     }
 }
@@ -135,9 +172,19 @@ fn number(digits: &mut impl Iterator<Item = u8>, radix: u32) -> Option<usize> {
     found
 }
 
+/// What a mapping is for, as far as its line in /proc/self/maps says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The memory that `brk` has made: the heap of malloc's main arena.
+    Heap,
+    /// Memory without a file and a name.
+    Anonymous,
+    Other,
+}
+
 /// Calls `f` with the addresses of every mapping that is readable and may have been written to, in ascending
 /// order. `maps` is the text of /proc/self/maps.
-pub(crate) fn written_mappings(maps: &[u8], mut f: impl FnMut(Range<usize>)) {
+pub(crate) fn written_mappings(maps: &[u8], mut f: impl FnMut(Range<usize>, Kind)) {
     for line in maps.split(|&b| b == b'\n') {
         let mut bytes = line.iter().copied();
         let (Some(start), Some(end)) = (number(&mut bytes, 16), number(&mut bytes, 16)) else { continue };
@@ -145,7 +192,12 @@ pub(crate) fn written_mappings(maps: &[u8], mut f: impl FnMut(Range<usize>)) {
         let (Some(rights), Some(inode)) = (rest.next(), rest.nth(2)) else { continue };
         let anonymous = inode == b"0" && !line.ends_with(b"]");
         if rights[0] == b'r' && (rights[1] == b'w' || anonymous) {
-            f(start..end);
+            let kind = match anonymous {
+                true => Kind::Anonymous,
+                false if line.ends_with(b" [heap]") => Kind::Heap,
+                false => Kind::Other,
+            };
+            f(start..end, kind);
         }
     }
 }
@@ -235,7 +287,7 @@ mod tests {
         let place = value.as_ptr() as usize;
         let memory = Memory::open().unwrap();
         let (mut seen, mut buffer) = (false, vec![0; 512]);
-        written_mappings(maps, |range| {
+        written_mappings(maps, |range, _| {
             if range.contains(&place) {
                 memory.each(range, &mut buffer, |_, words| seen |= words.contains(&value[0]));
             }

@@ -8,6 +8,8 @@ compile_error!(
 
 pub(crate) mod cgroup;
 pub(crate) mod clock;
+#[cfg(feature = "debug")]
+pub(crate) mod cpu_timer;
 pub(crate) mod cpus;
 pub(crate) mod env;
 pub(crate) mod epoll;
@@ -20,6 +22,7 @@ pub(crate) mod inspect;
 pub(crate) mod libc_code;
 pub(crate) mod mem;
 pub(crate) mod membarrier;
+pub(crate) mod objects;
 pub(crate) mod process;
 pub(crate) mod restart;
 pub(crate) mod sanitizer;

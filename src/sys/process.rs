@@ -26,6 +26,13 @@ pub(crate) fn at_fork_in_child(f: extern "C" fn()) {
     unsafe { libc::pthread_atfork(None, None, Some(f)) };
 }
 
+/// Lets this process call `f` when it exits, while its other threads run on.
+pub(crate) fn at_exit(f: extern "C" fn()) {
+    // SAFETY: libc calls the function once; what it may do is the caller's concern. If there is no memory to
+    // remember it, it is not called.
+    unsafe { libc::atexit(f) };
+}
+
 /// The address of the function `name` in the libraries, if the program itself defines one of that name, too;
 /// 0 if they have none. Takes the loader's lock.
 pub(crate) fn next_definition(name: &CStr) -> usize {

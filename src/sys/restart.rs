@@ -3,7 +3,7 @@
 //! SA_RESTART does not cover calls that wait with a timeout, and the code that made the call never asked
 //! for a signal. So the handler makes such a call start again: it puts the call's number back into the
 //! register that the kernel has overwritten with EINTR, and lets the thread repeat the instruction. The
-//! arguments are still in place. The kernel does not say which call it was. There are two ways to know:
+//! arguments are still in place. The kernel does not say which call it was. There are three ways to know:
 //!
 //! - From experience: [`learn`] interrupts three different calls on purpose. Since glibc 2.41 all calls
 //!   that wait pass one of two instructions, and the number is an argument: then `learn` finds the place on
@@ -12,30 +12,35 @@
 //! - From the code, where the number is a constant right before the instruction (`arch::call_before`), as
 //!   it is in most functions of glibc up to 2.40.
 //!
-//! Elsewhere, as in `syscall(2)` with its own number, the call fails with EINTR, as in any program with
+//! - For `syscall(2)`, by a definition of our own that keeps the number (`arch/x86_64/libc_syscall.rs`).
+//!
+//! Elsewhere, as in other code that computes the number, the call fails with EINTR, as in any program with
 //! signal handlers.
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicU32, AtomicUsize, Ordering};
 
 use super::signal::SIGURG;
 use super::thread;
 use crate::arch::{self, SignalFrame};
 
-/// A system call instruction whose call's number [`learn`] has found out.
+/// A system call instruction of which it is known where the call's number is.
 struct Site {
     /// The address behind the instruction; 0 if there is none.
     end: AtomicUsize,
     /// Where the number is, in bytes from the stack pointer; 0 if all calls here have the same.
-    offset: AtomicUsize,
+    offset: AtomicIsize,
     /// That number.
     number: AtomicUsize,
 }
 
-static SITES: [Site; 6] =
-    [const { Site { end: AtomicUsize::new(0), offset: AtomicUsize::new(0), number: AtomicUsize::new(0) } };
-        6];
+/// Two times three that [`learn`] finds, and the one of `syscall`.
+const MOST_SITES: usize = 7;
+
+static SITES: [Site; MOST_SITES] =
+    [const { Site { end: AtomicUsize::new(0), offset: AtomicIsize::new(0), number: AtomicUsize::new(0) } };
+        MOST_SITES];
 
 impl Site {
     fn find(end: usize) -> Option<&'static Site> {
@@ -44,7 +49,7 @@ impl Site {
     }
 
     /// Adds a site, unless it is there already.
-    fn set(end: usize, offset: usize, number: usize) {
+    fn set(end: usize, offset: isize, number: usize) {
         if Site::find(end).is_none()
             && let Some(free) = Site::find(0)
         {
@@ -59,8 +64,8 @@ impl Site {
     fn number(&self, sp: usize) -> libc::c_long {
         match self.offset.load(Ordering::Relaxed) {
             0 => self.number.load(Ordering::Relaxed) as libc::c_long,
-            // SAFETY: the interrupted code has its stack there.
-            offset => unsafe { *((sp + offset) as *const libc::c_long) },
+            // SAFETY: the interrupted code has its stack, or its red zone, there.
+            offset => unsafe { *(sp.wrapping_add_signed(offset) as *const libc::c_long) },
         }
     }
 }
@@ -205,6 +210,8 @@ impl Probe {
 /// Finds the [`SITES`]. Called once, at start-up, when the handler that calls [`restart_call`] is installed;
 /// `send` sends its signal to a thread.
 pub(crate) fn learn(send: impl Fn(u32) -> bool + Sync) {
+    // It also makes the linker take our definition of `syscall`.
+    Site::set(arch::libc_syscall_end(), arch::LIBC_SYSCALL_NUMBER, 0);
     std::thread::scope(|scope| {
         let probe = std::thread::Builder::new().name("gort-check".into()).spawn_scoped(scope, || {
             PROBE.thread.store(thread::tid(), Ordering::Relaxed);
@@ -269,7 +276,7 @@ fn find_sites(send: &impl Fn(u32) -> bool) -> Option<()> {
         let has_all = |n: usize| seen.iter().all(|(number, _, words)| words[n] == *number);
         // Word 0 is left out: offset 0 stands for a constant number.
         if let Some(place) = (1..WORDS).find(|&n| has_all(n)) {
-            Site::set(end, place * size_of::<usize>(), 0);
+            Site::set(end, (place * size_of::<usize>()) as isize, 0);
         }
     } else {
         seen.iter().for_each(|&(number, end, _)| Site::set(end, 0, number));

@@ -381,6 +381,29 @@ pub(crate) fn take_over(signal: i32, handler: Handler) -> io::Result<Saved> {
     }
 }
 
+/// As [`give_back`], and discards signals that were sent and have not arrived: the action before may be the
+/// default one, which ends the process.
+#[cfg(feature = "debug")]
+pub(crate) fn give_back_without_pending(signal: i32, handler: Handler, saved: &Saved) {
+    if action_of(signal) != Some(handler as usize) {
+        return;
+    }
+    // SAFETY: plain data. To ignore a signal discards it in all threads; then `saved` holds the action
+    // exactly as `take_over` read it.
+    unsafe {
+        let mut ignore: libc::sigaction = mem::zeroed();
+        ignore.sa_sigaction = libc::SIG_IGN;
+        libc::sigaction(signal, &ignore, ptr::null_mut());
+        libc::sigaction(signal, &saved.0, ptr::null_mut());
+    }
+}
+
+/// Whether `handler` is the signal's handler.
+#[cfg(feature = "debug")]
+pub(crate) fn is_handled_by(signal: i32, handler: Handler) -> bool {
+    action_of(signal) == Some(handler as usize)
+}
+
 /// Undoes [`take_over`], unless the program has installed another handler since.
 pub(crate) fn give_back(signal: i32, handler: Handler, saved: &Saved) {
     if action_of(signal) == Some(handler as usize) {

@@ -22,11 +22,16 @@ pub(crate) fn cpu() -> usize {
     (unsafe { libc::sched_getcpu() }) as usize
 }
 
-/// Nanoseconds of CPU time that the thread `tid` of this process has used.
-pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
+/// The clock that shows the CPU time that the thread `tid` of this process has used.
+pub(crate) fn cpu_clock(tid: u32) -> libc::clockid_t {
     // The low bits of the kernel's clock id for the CPU time of one thread (per thread, scheduler clock).
     const PER_THREAD_SCHED: u32 = 4 | 2;
-    let clock = (!tid << 3) | PER_THREAD_SCHED;
+    ((!tid << 3) | PER_THREAD_SCHED) as libc::clockid_t
+}
+
+/// Nanoseconds of CPU time that the thread `tid` of this process has used.
+pub(crate) fn cpu_nanos(tid: u32) -> Option<u64> {
+    let clock = cpu_clock(tid);
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes the timespec.
     let result =
@@ -117,6 +122,22 @@ pub(crate) fn start_without_allocator(
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
 
+/// The name of the thread `tid` of this process.
+#[cfg(feature = "debug")]
+pub(crate) fn name(tid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+/// Whether a signal that was sent to the thread `tid` of this process has not arrived.
+#[cfg(feature = "debug")]
+pub(crate) fn has_pending(tid: u32, signal: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status"));
+    let pending = |line: &str| u64::from_str_radix(line.strip_prefix("SigPnd:")?.trim(), 16).ok();
+    status
+        .is_ok_and(|status| status.lines().find_map(pending).is_some_and(|set| set >> (signal - 1) & 1 != 0))
+}
+
 /// Sets the name of the calling thread, which the kernel cuts off after 15 bytes.
 pub(crate) fn set_name(name: fmt::Arguments<'_>) {
     let mut text = [0u8; 16];
@@ -133,6 +154,15 @@ pub(crate) fn robust_list() -> usize {
         syscall6(libc::SYS_get_robust_list, 0, &raw mut head as usize, &raw mut length as usize, 0, 0, 0)
     };
     head
+}
+
+/// The address of the word that the kernel sets to 0 when the calling thread ends. `None` if the kernel does
+/// not tell (it was built without CONFIG_CHECKPOINT_RESTORE).
+pub(crate) fn word_cleared_at_end() -> Option<usize> {
+    let mut address = 0usize;
+    // SAFETY: the kernel writes one word.
+    let result = unsafe { libc::prctl(libc::PR_GET_TID_ADDRESS, &raw mut address) };
+    (result == 0 && address != 0).then_some(address)
 }
 
 /// The stack of the calling thread.

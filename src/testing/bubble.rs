@@ -28,6 +28,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Lock, Rank, Ranked};
+use crate::sched::event;
 use crate::sched::hooks::BubbleHooks;
 use crate::sched::idle::due_timers;
 use crate::sched::machine::SCHED;
@@ -233,6 +234,9 @@ impl Bubble {
             if let Some(g) = state.last.take() {
                 if !g.park.notify() {
                     return None; // it is held, and the holder readies it
+                }
+                if event::is_on() {
+                    SCHED.platform.unblocked_anywhere(g);
                 }
                 state.runnable.push_back(g);
                 continue;

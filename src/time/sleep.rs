@@ -8,7 +8,7 @@ use crate::sched::park::timers::sleep_goroutine;
 use crate::sched::park::wait::Wait;
 use crate::sched::park::{clock, limit};
 use crate::sched::types::current::current;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// Parks the calling goroutine, or blocks the calling thread, for at least `duration`.
 ///

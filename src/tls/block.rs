@@ -86,6 +86,9 @@ pub(crate) unsafe fn create(tp: usize, stack: usize, stack_size: usize) -> io::R
         put(tp, tcb::POINTER_GUARD, get::<usize>(own, tcb::POINTER_GUARD));
         put(tp, tcb::FEATURES, get::<u32>(own, tcb::FEATURES));
         put(tp, layout.tid, new_id());
+        if let Some((offset, value)) = layout.alive {
+            put(tp, offset, value);
+        }
         put(tp, layout.stack_address, stack);
         put(tp, layout.stack_size, stack_size);
         put(tp, layout.key_data.specific, tp + layout.key_data.first_block);

@@ -3,7 +3,7 @@
 //! None of the offsets is a constant in this file. They come from three sources: symbols that the dynamic
 //! loader and libc export for themselves and for debuggers (`_dl_allocate_tls`, `_thread_db_*`); the program
 //! headers of the loaded modules; and a probe thread, which searches its own descriptor for the known address
-//! and size of its stack.
+//! and size of its stack, and asks the kernel for the addresses that libc gave it.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
@@ -31,6 +31,9 @@ pub(crate) struct Layout {
     /// Alignment of the thread pointer.
     pub(crate) align: usize,
     pub(super) tid: usize,
+    /// A word that says that the thread lives, and its value for one that does. Since glibc 2.42; before, the
+    /// id is that word.
+    pub(super) alive: Option<(usize, u32)>,
     pub(super) list: usize,
     pub(super) stack_address: usize,
     pub(super) stack_size: usize,
@@ -172,6 +175,7 @@ pub(super) fn find() -> Result<Layout, String> {
         used,
         align,
         tid,
+        alive: probed.alive,
         list,
         stack_address: probed.stack_address,
         stack_size: probed.stack_size,
@@ -323,6 +327,7 @@ fn modules(static_size: usize, errno: isize) -> Result<(Vec<Module>, bool), Stri
 struct Probed {
     stack_address: usize,
     stack_size: usize,
+    alive: Option<(usize, u32)>,
     robust_head: usize,
     robust_futex_offset: isize,
     resolver_state: usize,
@@ -347,7 +352,8 @@ struct ProbeInput {
 }
 
 /// Runs a thread on a stack of known address and size. The thread checks its thread id, and finds the stack's
-/// address and size, the robust list and the resolver state in its own descriptor.
+/// address and size, the word that says that it lives, the robust list and the resolver state in its own
+/// descriptor.
 fn probe(
     size_of_pthread: usize,
     tid: usize,
@@ -418,6 +424,12 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
         return Err("the thread id is not where glibc's debugger interface says".into());
     }
 
+    // libc learns from the kernel that a thread has ended: by a word that the kernel clears.
+    let alive = thread::word_cleared_at_end()
+        .filter(|&word| word > tp && word + 4 <= tp + input.size_of_pthread && word != tp + input.tid)
+        // SAFETY: the word lies in the descriptor.
+        .map(|word| (word - tp, unsafe { *(word as *const u32) }));
+
     let head = thread::robust_list();
     if head <= tp || head + 24 > tp + input.size_of_pthread {
         return Err("the robust-mutex list is not in the thread descriptor".into());
@@ -450,6 +462,7 @@ fn look_at_own_descriptor(input: &ProbeInput) -> Result<Probed, String> {
     Ok(Probed {
         stack_address: stack_word * 8,
         stack_size: stack_word * 8 + 8,
+        alive,
         robust_head: head - tp,
         robust_futex_offset,
         resolver_state: resolver_state - tp,

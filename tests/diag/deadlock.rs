@@ -15,10 +15,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Printed, child, is_child, named, run, run_ok, spin_until, tid, until};
+use common::traces::{assert_has, parsed};
+use common::{Printed, TempDir, child, is_child, named, run, run_ok, spin_until, tid, until};
 use gort::chan::{Receiver, Sender, bounded, unbounded};
 use gort::runtime::{Config, OnDeadlock};
 use gort::sync::{Barrier, Condvar, Mutex, RwLock, Semaphore, WaitGroup};
+use gort::trace::{FlightRecorder, FlightRecorderConfig};
 
 /// Longer than the detector takes for its first two checks.
 const WHILE: Duration = Duration::from_millis(300);
@@ -247,6 +249,35 @@ fn main_waits_for_a_goroutine_that_has_not_sent() {
     let printed = run(child("main_waits_for_a_goroutine_that_has_not_sent", "stuck"));
     assert_eq!(printed.status.code(), Some(2), "{}", printed.stderr);
     assert!(printed.stderr.contains("outside of gort waits too"), "{}", printed.stderr);
+}
+
+/// Without the feature there is no debug server.
+fn the_debug_server_does_not_hide_a_deadlock() {
+    #[cfg(feature = "debug")]
+    must_be_found("the_debug_server_does_not_hide_a_deadlock", &["chan receive"], || {
+        use std::io::{Read, Write};
+        let server = gort::debug::serve("127.0.0.1:0").unwrap();
+        // Somebody looks: the thread of the history runs, and one of a connection.
+        let mut stream = std::net::TcpStream::connect(server.local_addr()).unwrap();
+        stream.write_all(b"GET /debug/live HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        stream.read_exact(&mut [0; 100]).unwrap();
+        gort::run(|| {
+            let (_sender, receiver) = bounded::<()>(0);
+            let _ = receiver.recv();
+        });
+    });
+}
+
+/// Without the feature there are no profiles.
+fn a_cpu_profile_does_not_hide_a_deadlock() {
+    #[cfg(feature = "debug")]
+    must_be_found("a_cpu_profile_does_not_hide_a_deadlock", &["chan receive"], || {
+        let _profile = gort::profile::Cpu::start(gort::profile::DEFAULT_RATE).unwrap();
+        gort::run(|| {
+            let (_sender, receiver) = bounded::<()>(0);
+            let _ = receiver.recv();
+        });
+    });
 }
 
 fn near_a_timer_is_pending() {
@@ -507,6 +538,62 @@ fn stuck() {
     });
 }
 
+fn the_flight_recorder_does_not_hide_a_deadlock_and_makes_a_snapshot() {
+    const DIRECTORY: &str = "GORT_TEST_DIRECTORY";
+    if is_child("recorded") {
+        let directory = std::env::var_os(DIRECTORY).unwrap();
+        let recorder = FlightRecorder::new(FlightRecorderConfig::new().snapshots_in(directory));
+        recorder.start().unwrap();
+        return stuck();
+    }
+    let directory = TempDir::new();
+    let mut command = child("the_flight_recorder_does_not_hide_a_deadlock_and_makes_a_snapshot", "recorded");
+    command.env(DIRECTORY, directory.path());
+    let printed = run(command);
+    assert_eq!(printed.status.code(), Some(2), "{}", printed.stderr);
+    assert!(printed.stderr.contains("all goroutines are asleep - deadlock!"), "{}", printed.stderr);
+    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap()).collect();
+    let [file] = &files[..] else { panic!("not one file: {files:?}") };
+    assert!(file.file_name().to_str().unwrap().ends_with("-1-deadlock.trace"), "{file:?}");
+    if let Some(parsed) = parsed(&file.path()) {
+        assert_has(&parsed, "Running->Waiting", "chan receive");
+    }
+}
+
+/// The thread of a trace writes into a file, which wakes nobody.
+fn a_trace_into_a_file_does_not_hide_a_deadlock() {
+    must_be_found("a_trace_into_a_file_does_not_hide_a_deadlock", &["chan receive"], || {
+        gort::trace::start(std::fs::File::create("/dev/null").unwrap()).unwrap();
+        gort::run(|| {
+            let (_kept, receiver) = bounded::<()>(0);
+            receiver.recv().unwrap();
+        });
+    });
+}
+
+/// A trace whose writer sends messages: it will send the next one in a second.
+fn near_a_trace_whose_writer_sends() {
+    struct Sends(Sender<usize>);
+    impl std::io::Write for Sends {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // After the end of the test nobody receives.
+            let _nobody_is_interested = self.0.send(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    must_be_left_alone("near_a_trace_whose_writer_sends", || {
+        let (sender, receiver) = unbounded();
+        gort::trace::start(Sends(sender)).unwrap();
+        // The header, and two generations.
+        gort::run(move || assert!(receiver.iter().take(3).all(|bytes| bytes > 0)));
+        gort::trace::stop().unwrap();
+    });
+}
+
 fn abort_leaves_a_core() {
     if is_child("abort") {
         Config::new().on_deadlock(OnDeadlock::Abort).start().unwrap();
@@ -644,6 +731,8 @@ fn main() -> std::process::ExitCode {
         a_barrier_that_is_short_of_one
         a_deadlock_after_a_busy_time_and_a_thread_that_has_ended
         main_waits_for_a_goroutine_that_has_not_sent
+        the_debug_server_does_not_hide_a_deadlock
+        a_cpu_profile_does_not_hide_a_deadlock
         near_a_timer_is_pending
         near_one_sleeps_and_then_sends
         near_a_marked_blocking_call
@@ -662,6 +751,9 @@ fn main() -> std::process::ExitCode {
         near_one_that_awaits_a_signal
         an_earlier_wait_for_signals_hides_no_deadlock
         a_callback_gets_the_dump_and_the_program_waits_on
+        the_flight_recorder_does_not_hide_a_deadlock_and_makes_a_snapshot
+        a_trace_into_a_file_does_not_hide_a_deadlock
+        near_a_trace_whose_writer_sends
         abort_leaves_a_core
         the_search_can_be_switched_off
         settings_come_before_the_start_or_are_refused

@@ -79,6 +79,59 @@ fn leak(name: &str, count: usize) {
     }
 }
 
+/// Three leaks whose maker sleeps afterwards.
+fn must_be_found_meanwhile(make: fn(&str)) {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    for _ in 0..100 {
+        let name: &'static str = Box::leak(format!("early {}", MADE.load(Relaxed)).into());
+        let before = MADE.load(Relaxed);
+        gort::run(move || {
+            drop(named("the maker sleeps", move || {
+                make(name);
+                MADE.fetch_add(1, Relaxed);
+                gort::sleep(Duration::from_secs(3600));
+            }));
+        });
+        until("they were made", || MADE.load(Relaxed) > before);
+        until_waiting(name, "chan receive", 3);
+        let found =
+            leaked().map_or(0, |dump| dump.goroutines().iter().filter(|g| g.name() == Some(name)).count());
+        println!("{found} of 3");
+        if found == 3 {
+            return;
+        }
+    }
+    panic!("never found");
+}
+
+#[test]
+fn leaks_of_a_loop_are_listed_while_its_function_still_runs() {
+    must_be_found_meanwhile(|name| leak(name, 3));
+}
+
+#[test]
+fn leaks_of_an_inlined_loop_are_listed_while_its_function_still_runs() {
+    must_be_found_meanwhile(|name| {
+        for _ in 0..3 {
+            let (sender, receiver) = unbounded::<u32>();
+            drop(named(name, move || (receiver.recv().is_ok(), drop(sender)).0));
+        }
+    });
+}
+
+#[test]
+fn leaks_of_plain_spawns_are_listed_while_their_function_still_runs() {
+    must_be_found_meanwhile(|name| {
+        let name: &'static str = Box::leak(name.into());
+        for _ in 0..3 {
+            gort::go!(drop(named(name, || {
+                let (sender, receiver) = bounded::<u32>(0);
+                (receiver.recv().is_ok(), drop(sender)).0
+            })));
+        }
+    });
+}
+
 #[test]
 fn identical_leaks_are_all_listed() {
     must_be_found(|name| leak(name, 3), &[("chan receive", 3)]);

@@ -67,7 +67,8 @@ fn fact<'a>(document: &'a str, name: &str) -> &'a str {
 /// The text between the marks in the README.
 fn render(document: Option<&str>) -> String {
     let Some(document) = document else {
-        return "`compare/run` measures gort beside Go, Tokio, may and threads on your machine, in one interleaved run: see\n\
+        return "`compare/run` measures gort beside Go, Tokio, may and threads on your machine, \
+                in one interleaved run: see\n\
                 [compare/README.md](compare/README.md).\n"
             .into();
     };
@@ -87,9 +88,11 @@ fn render(document: Option<&str>) -> String {
         out.push_str(&format!("| {meaning} | {} |\n", cells.join(" | ")));
     }
     out.push_str(&format!(
-        "\nLess is better everywhere. \\* with a smaller number of them, because it cannot do as many or would take minutes.\n\
+        "\nLess is better everywhere. \\* with a smaller number of them, because it cannot do as many or \
+         would take minutes.\n\
          Medians of one run of `compare/run` on {}, {} cores, Linux {}, {}, at commit {} ({}).\n\
-         All figures, with quartiles, ratios and what each workload does: [docs/compare.md](docs/compare.md).\n",
+         All figures, with quartiles, ratios and what each workload does: \
+         [docs/compare.md](docs/compare.md).\n",
         fact(document, "CPU"),
         fact(document, "cores"),
         fact(document, "kernel"),
@@ -124,7 +127,8 @@ fn figures_are_those_of_the_published_run() {
 /// A document as the driver writes it. Each median says of which figure and peer it is.
 fn made_up(peers: &[&str]) -> String {
     let mut document = String::from(
-        "# gort compared\n\n- date: today\n- commit: abc\n- CPU: fast\n- cores: 2\n- kernel: 6.18\n- versions: all\n\n\
+        "# gort compared\n\n- date: today\n- commit: abc\n- CPU: fast\n- cores: 2\n- kernel: 6.18\n\
+         - versions: all\n\n\
          | workload | P | peer | n | median | quartiles | × Go | targets |\n\
          | --- | ---: | --- | ---: | ---: | ---: | ---: | --- |\n",
     );

@@ -205,3 +205,48 @@ fn too_many_static_thread_locals_of_a_loaded_library_are_an_error() {
         handle.join().unwrap();
     }
 }
+
+/// A library whose indirect functions are resolved slowly: the loader calls the resolver while the library is
+/// loaded, with its locks held. Without these locks no thread can be started.
+const SLOW_RESOLVER: &str = r#"
+    static int three(int n) { return n + 3; }
+    static int (*resolve(void))(int) {
+        for (volatile long i = 0; i < 40000000; i++) {}
+        return three;
+    }
+    int add_three(int n) __attribute__((ifunc("resolve")));
+    int call(int n) { return add_three(n); }
+"#;
+
+#[test]
+fn a_goroutine_that_is_preempted_in_a_resolver_keeps_its_thread() {
+    let _procs = Procs::set(2);
+    let dir = TempDir::new();
+    let paths: Vec<CString> = (0..4)
+        .map(|n| {
+            let (c, so) = (dir.path().join("lib.c"), dir.path().join(format!("lib{n}.so")));
+            std::fs::write(&c, SLOW_RESOLVER).unwrap();
+            let mut cc = Command::new("cc");
+            cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&so).arg(&c);
+            assert!(cc.status().unwrap().success());
+            CString::new(so.to_str().unwrap()).unwrap()
+        })
+        .collect();
+    let paths = Arc::new(paths);
+    // More than there are Ms: all of them wait for the loader's locks, one holds them and is preempted, and it
+    // must run all the same.
+    let all: Vec<_> = (0..60)
+        .map(|n| {
+            let paths = Arc::clone(&paths);
+            gort::spawn(move || {
+                // SAFETY: our own library; its constructors do nothing.
+                let handle = unsafe { libc::dlopen(paths[n % paths.len()].as_ptr(), libc::RTLD_NOW) };
+                assert!(!handle.is_null());
+                gort::yield_now();
+            })
+        })
+        .collect();
+    for handle in all {
+        handle.join().unwrap();
+    }
+}

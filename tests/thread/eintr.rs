@@ -133,6 +133,43 @@ fn calls_with_a_timeout_are_not_interrupted() {
     });
 }
 
+/// The function `syscall`, whose callers name the call.
+#[test]
+fn calls_by_number_are_not_interrupted() {
+    with_timeout("poll by number", || unsafe { libc::syscall(libc::SYS_poll, 0, 0, MILLIS) });
+    with_timeout("pselect by number", || unsafe {
+        // Six arguments: the last one is on the stack.
+        libc::syscall(libc::SYS_pselect6, 0, 0, 0, 0, &time(), 0)
+    });
+    with_timeout("nanosleep by number", || unsafe { libc::syscall(libc::SYS_nanosleep, &time(), 0) });
+    with_timeout("futex by number", || unsafe {
+        let word = 0u32;
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &time())
+    });
+}
+
+#[test]
+fn calls_by_number_return_results_and_errors() {
+    gort::run(|| unsafe {
+        assert_eq!(libc::syscall(libc::SYS_getpid), i64::from(libc::getpid()));
+        assert_eq!(libc::syscall(libc::SYS_close, -1), -1);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EBADF));
+        // The sixth argument is the offset, which must be a multiple of a page.
+        let map = |offset: i64| {
+            let kind = libc::MAP_PRIVATE;
+            let file = std::fs::File::open("/proc/self/exe").unwrap();
+            libc::syscall(libc::SYS_mmap, 0, 4096usize, libc::PROT_READ, kind, file.as_raw_fd(), offset)
+        };
+        assert_eq!(map(1), -1);
+        assert_eq!(io::Error::last_os_error().raw_os_error(), Some(libc::EINVAL));
+        let page = map(0);
+        assert_ne!(page, -1);
+        assert_eq!(*(page as *const [u8; 4]), *b"\x7fELF");
+        libc::munmap(page as *mut _, 4096);
+    });
+}
+
 #[test]
 fn socket_calls_with_a_timeout_are_not_interrupted() {
     let patience = Some(Duration::from_millis(MILLIS as u64));

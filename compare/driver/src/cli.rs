@@ -113,7 +113,16 @@ mod tests {
     fn another_build_runs_beside_gort_alone_unless_told() {
         let own = std::env::current_exe().unwrap();
         let choice = parse(&format!("--before {}", own.display())).ok().unwrap();
-        let gort = ["gort", "gort-shared", "gort-unmarked", "before", "before-shared", "before-unmarked"];
+        let gort = [
+            "gort",
+            "gort-shared",
+            "gort-unmarked",
+            "gort-flight",
+            "gort-traced",
+            "before",
+            "before-shared",
+            "before-unmarked",
+        ];
         assert_eq!(names(&choice), gort);
         assert!(parse("--before /no/such/program").is_err());
     }
@@ -135,7 +144,7 @@ mod tests {
     fn a_program_brings_its_variants_and_a_variant_comes_alone() {
         assert_eq!(
             names(&parse("--peers gort,go").ok().unwrap()),
-            ["gort", "gort-shared", "gort-unmarked", "go"]
+            ["gort", "gort-shared", "gort-unmarked", "gort-flight", "gort-traced", "go"]
         );
         assert_eq!(names(&parse("--peers gort-shared").ok().unwrap()), ["gort-shared"]);
     }

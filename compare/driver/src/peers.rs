@@ -32,6 +32,8 @@ pub const PEERS: &[Peer] = &[
     peer("gort", "gort", None, "#c8442d"),
     peer("gort-shared", "gort", Some("shared"), "#e08a6d"),
     peer("gort-unmarked", "gort", Some("unmarked"), "#eab8a4"),
+    peer("gort-flight", "gort", Some("flight"), "#a23a6b"),
+    peer("gort-traced", "gort", Some("traced"), "#c97ba2"),
     peer("go", "go", None, "#3a86a8"),
     peer("tokio", "tokio", None, "#57754f"),
     peer("tokio-naive", "tokio", Some("naive"), "#a9c09f"),
@@ -197,7 +199,8 @@ mod tests {
 
     #[test]
     fn locked_version_is_that_of_the_exact_name() {
-        let lock = "[[package]]\nname = \"tokio-macros\"\nversion = \"2.0.0\"\n\n[[package]]\nname = \"tokio\"\nversion = \"1.54.1\"\n";
+        let lock = "[[package]]\nname = \"tokio-macros\"\nversion = \"2.0.0\"\n\n\
+                    [[package]]\nname = \"tokio\"\nversion = \"1.54.1\"\n";
         assert_eq!(locked_version(lock, "tokio"), Some("1.54.1"));
         assert_eq!(locked_version(lock, "may"), None);
     }

@@ -98,7 +98,8 @@ impl Findings {
                     .map(|v| json!({"at_most": v.target.at_most, "reached": v.reached, "met": v.met()}))
                     .collect();
                 rows.push(json!({
-                    "workload": figure.workload.id, "metric": figure.metric.label, "group": figure.workload.group,
+                    "workload": figure.workload.id, "metric": figure.metric.label,
+                    "group": figure.workload.group,
                     "peer": row.peer.name, "procs": figure.procs, "size": row.size,
                     "median": row.summary.median, "q1": row.summary.q1, "q3": row.summary.q3,
                     "min": row.summary.min, "max": row.summary.max, "to_go": row.to_go,

@@ -51,6 +51,14 @@ pub(crate) fn main(args: &DemoArgs) -> ExitCode {
         eprintln!("gort: {error}");
         return ExitCode::FAILURE;
     }
+    let served = args.serve.as_deref().map(gort::debug::serve);
+    let _server = match served.transpose() {
+        Ok(server) => server.inspect(|server| eprintln!("the demo from inside: {}", server.url())),
+        Err(error) => {
+            eprintln!("gort: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let args = args.clone();
     let json = args.json;
     match gort::run(move || run(&args)) {
@@ -74,6 +82,11 @@ const HOGS: f64 = 0.14;
 const BLOCKING: f64 = 0.12;
 const CROWD: f64 = 0.04;
 
+/// How long the demo takes (seconds): longer if somebody wants to look at it.
+fn length(args: &DemoArgs) -> f64 {
+    args.seconds.unwrap_or(if args.serve.is_some() { 120.0 } else { 10.0 })
+}
+
 fn run(args: &DemoArgs) -> io::Result<Figures> {
     let (begin, ticks) = (Instant::now(), others::Ticks::now());
     let (ctx, _cancel) = interrupt::context()?;
@@ -81,7 +94,7 @@ fn run(args: &DemoArgs) -> io::Result<Figures> {
     let workers = args.workers.map_or(8 * procs, |n| n as usize);
     let stream = if args.json { Stream::Err } else { Stream::Out };
     if !stream.is_terminal() {
-        let note = format!("gort demo: {procs} processors, {workers} workers, about {} s\n", args.seconds);
+        let note = format!("gort demo: {procs} processors, {workers} workers, about {} s\n", length(args));
         stream.write(&note);
     }
     let (sampler, stop_sampling) = Sampler::start()?;
@@ -123,7 +136,7 @@ fn parts(
     board: &Board,
     figures: &mut Figures,
 ) -> io::Result<()> {
-    let share = |share: f64| Duration::from_secs_f64(args.seconds * share);
+    let share = |share: f64| Duration::from_secs_f64(length(args) * share);
     let goes_on = || ctx.err().is_none();
     figures.service = Some(load::run(ctx, workers, share(SERVICE), board)?);
     if goes_on() {

@@ -241,22 +241,38 @@ fn a_second_test_attribute_is_refused() {
 #[test]
 fn arguments_are_refused() {
     for args in [quote!(flavor = "multi_thread"), quote!(4), quote!("x")] {
-        for found in [
-            errors(main(
-                args.clone(),
-                quote!(
-                    fn main() {}
-                ),
-            )),
-            errors(test(
-                args,
-                quote!(
-                    fn t() {}
-                ),
-            )),
-        ] {
-            assert_eq!(found.len(), 1);
-            assert!(found[0].contains("takes no arguments; GOMAXPROCS or"), "{found:?}");
-        }
+        let found = errors(main(
+            args,
+            quote!(
+                fn main() {}
+            ),
+        ));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].contains("takes no arguments; GOMAXPROCS or"), "{found:?}");
+    }
+}
+
+#[test]
+fn tests_can_deny_leaks_and_nothing_else() {
+    let expand = |args| {
+        test(
+            args,
+            quote!(
+                fn t() {}
+            ),
+        )
+    };
+    assert!(expand(quote!(leaks = "deny")).to_string().contains("__run_test_denying_leaks"));
+    assert!(!expand(quote!()).to_string().contains("__run_test_denying_leaks"));
+    for (args, message) in [
+        (quote!(threads = 2), "knows no argument `threads`"),
+        (quote!(leaks), "expected `leaks = \"deny\"`"),
+        (quote!(leaks =), "expected `leaks = \"deny\"`"),
+        (quote!(leaks = "forbid"), "expected `leaks = \"deny\"`"),
+        (quote!(leaks = deny), "expected `leaks = \"deny\"`"),
+        (quote!(leaks = "deny", leaks = "deny"), "given twice"),
+    ] {
+        let found = errors(expand(args));
+        assert!(found.len() == 1 && found[0].contains(message), "{found:?}");
     }
 }

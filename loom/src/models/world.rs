@@ -55,6 +55,8 @@ impl Platform for Model {
 
     fn start_spare_m(&self) {}
 
+    fn measure_cpu_time_if_late(&self, _p: &'static P) {}
+
     fn in_burst(&self) -> bool {
         false
     }

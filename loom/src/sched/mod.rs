@@ -7,6 +7,87 @@ pub(crate) mod platform;
 #[path = "../../../src/sched/schedt.rs"]
 pub(crate) mod schedt;
 
+/// Models write no event logs.
+pub(crate) mod event {
+    pub(crate) fn is_on() -> bool {
+        false
+    }
+
+    pub(crate) fn records_waits() -> bool {
+        false
+    }
+
+    pub(crate) fn stolen(_m: u32, _p: u32) {}
+
+    pub(crate) fn measures_waits() -> bool {
+        false
+    }
+
+    pub(crate) fn profiles_waits() -> bool {
+        false
+    }
+
+    pub(crate) struct Whereabouts;
+
+    #[expect(dead_code, reason = "models profile no waits")]
+    #[derive(Clone, Copy)]
+    pub(crate) enum Waker<'a> {
+        Goroutine(&'a Whereabouts),
+        Thread,
+        Runtime,
+    }
+
+    pub(crate) static EVENTS: Events = Events { latency: LatencyWatch };
+
+    pub(crate) struct Events {
+        pub(crate) latency: LatencyWatch,
+    }
+
+    pub(crate) struct LatencyWatch;
+
+    impl LatencyWatch {
+        pub(crate) fn is_on(&self) -> bool {
+            false
+        }
+
+        pub(crate) fn see(&self, _since: u64, _now: u64) {}
+    }
+
+    pub(crate) mod log {
+        use super::Whereabouts;
+
+        pub(crate) struct Log;
+
+        impl Log {
+            pub(crate) const fn new(_number: u32) -> Log {
+                Log
+            }
+
+            pub(crate) fn proc_started(&self, _p: u32) {}
+            pub(crate) fn proc_stopped(&self, _p: u32) {}
+            pub(crate) fn call_began(&self, _g: u64) {}
+            pub(crate) fn call_ended(&self, _g: u64) {}
+            pub(crate) fn call_ended_with_new_p(&self, _g: u64, _p: u32) {}
+            pub(crate) fn unblocked(&self, _g: u64) -> u64 {
+                0
+            }
+            pub(crate) fn unblocked_by(&self, _g: u64, _place: &Whereabouts) -> u64 {
+                0
+            }
+        }
+    }
+}
+
+#[path = "."]
+pub(crate) mod account {
+    #[path = "../../../src/sched/account/cpu_time.rs"]
+    pub(crate) mod cpu_time;
+    #[path = "../../../src/sched/account/label_times.rs"]
+    pub(crate) mod label_times;
+    #[path = "../../../src/sched/account/labels.rs"]
+    pub(crate) mod labels;
+}
+
 #[path = "."]
 pub(crate) mod idle {
     #[path = "../../../src/sched/idle/ready.rs"]
@@ -45,8 +126,8 @@ pub(crate) mod run {
 
         use crate::base::lock::{Guard, Lock};
         use crate::sched::park::channel_op::Caller;
-        use crate::sched::types::status::WaitReason;
         use crate::sched::types::waiter::Waiter;
+        use crate::sched::word::status::WaitReason;
 
         pub(crate) enum Outermost {}
 
@@ -95,8 +176,8 @@ pub(crate) mod types {
     pub(crate) mod m;
     #[path = "../../../src/sched/types/p.rs"]
     pub(crate) mod p;
-    #[path = "../../../src/sched/types/status.rs"]
-    pub(crate) mod status;
+    #[path = "../../../src/sched/types/wait_times.rs"]
+    pub(crate) mod wait_times;
     #[path = "types/waiter.rs"]
     pub(crate) mod waiter;
 }
@@ -107,4 +188,13 @@ pub(crate) mod word {
     pub(crate) mod future_word;
     #[path = "../../../src/sched/word/park_word.rs"]
     pub(crate) mod park_word;
+    #[path = "../../../src/sched/word/status.rs"]
+    pub(crate) mod status;
+    #[path = "../../../src/sched/word/unmarked_call.rs"]
+    pub(crate) mod unmarked_call;
+
+    /// No reports read in models.
+    pub(crate) mod pinned_readers {
+        pub(crate) fn let_them_finish() {}
+    }
 }

@@ -7,8 +7,8 @@
 //! continues, and next to that the values that the code there pops.
 //!
 //! ```text
-//! suspended:   | rbp | rbx | address |          new:   | 0 | main | argument | first_frame |
-//!                            ^ stack pointer                                   ^ stack pointer
+//! suspended:   | rbp | rbx | address |          new:   | end | main | argument | first_frame |
+//!                            ^ stack pointer                                     ^ stack pointer
 //! ```
 //!
 //! `switch` saves only rbx and rbp, which inline assembly cannot name as clobbered. The compiler saves the
@@ -20,17 +20,25 @@
 //! stack stays that of the code that switched out, which is right whenever the next goroutine stopped at the
 //! same depth of the same code.
 //!
-//! A backtrace ends at `gort_first_frame`: its unwind information says that there is no caller.
+//! A backtrace ends at `gort_first_frame`: its unwind information says that there is no caller. `end` is an
+//! address in it, where `main` finds its return address, as if `gort_first_frame` had called it. It is the
+//! last address, because unwinders look at the instruction before a return address. An address of 0 would end
+//! a backtrace, too, but gdb and perf would show it as a frame.
 
+mod call_instruction;
+mod libc_syscall;
 mod signal_frame;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::arch::{asm, global_asm};
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use self::signal_frame::gort_resume;
+pub(crate) use self::call_instruction::{Call, call_at_end};
+pub(crate) use self::libc_syscall::{LIBC_SYSCALL_NUMBER, libc_syscall_end};
 pub(crate) use self::signal_frame::{SignalFrame, call_before};
+use self::signal_frame::{gort_resume, gort_resume_last};
 
 /// A function may use this many bytes below its stack pointer without reserving them (psABI).
 pub(crate) const RED_ZONE: usize = 128;
@@ -47,8 +55,12 @@ global_asm!(
     "pop rdi",
     "pop rax",
     "xor ebp, ebp",
-    // The stack holds 0 as the return address now, and is aligned as after a call.
+    // The stack holds `gort_first_frame_end` as the return address now, and is aligned as after a call.
     "jmp rax",
+    "int3",
+    ".globl gort_first_frame_end",
+    ".hidden gort_first_frame_end",
+    "gort_first_frame_end:",
     "int3",
     ".cfi_endproc",
     ".size gort_first_frame, . - gort_first_frame",
@@ -56,6 +68,50 @@ global_asm!(
 
 unsafe extern "C" {
     fn gort_first_frame();
+    fn gort_first_frame_end();
+}
+
+/// What a debugger needs to know about suspended contexts (`diag/gdb/`): the addresses by which it recognizes
+/// the two special ones, addresses at which their unwind information holds, and offsets of saved registers.
+pub(crate) const FOR_DEBUGGERS: [(&str, *const ()); 7] = [
+    ("first frame", gort_first_frame as *const ()),
+    ("first frame end", gort_first_frame_end as *const ()),
+    ("resume", gort_resume as *const ()),
+    ("resume last", gort_resume_last as *const ()),
+    ("context.rbx", ptr::without_provenance(8)),
+    ("context.rbp", ptr::without_provenance(16)),
+    ("context bytes", ptr::without_provenance(24)),
+];
+
+/// What a suspended context is, and where its registers are.
+pub(crate) enum Suspended {
+    /// It never ran.
+    New,
+    /// A signal interrupted it. This is the address of what the kernel passed to the handler.
+    Interrupted(usize),
+    /// It called `switch`.
+    Switched(Registers),
+}
+
+/// Words on top of a suspended stack, which say what it is.
+pub(crate) const TOP: usize = 3;
+
+/// What the context `saved` is. `top`: the words at that address.
+pub(crate) fn suspended(saved: usize, [rip, rbx, rbp]: [usize; TOP]) -> Suspended {
+    if rip == gort_first_frame as *const () as usize {
+        Suspended::New
+    } else if rip == gort_resume as *const () as usize {
+        // `save_on_stack` put the address of the copied frame there.
+        Suspended::Interrupted(rbx)
+    } else {
+        Suspended::Switched(Registers {
+            rip,
+            rsp: saved + TOP * size_of::<usize>(),
+            rbx,
+            rbp,
+            ..Registers::default()
+        })
+    }
 }
 
 /// The registers of a suspended context; `None` if it never ran.
@@ -65,15 +121,12 @@ unsafe extern "C" {
 /// meanwhile.
 pub(crate) unsafe fn saved_registers(saved: usize) -> Option<Registers> {
     // SAFETY: the caller's promise; see the pictures.
-    let [rip, rbx, rbp] = unsafe { *(saved as *const [usize; 3]) };
-    if rip == gort_first_frame as *const () as usize {
-        return None;
+    match suspended(saved, unsafe { *(saved as *const [usize; TOP]) }) {
+        Suspended::New => None,
+        // SAFETY: the caller's promise.
+        Suspended::Interrupted(frame) => Some(unsafe { SignalFrame::new(frame as *mut c_void) }.registers()),
+        Suspended::Switched(registers) => Some(registers),
     }
-    if rip == gort_resume as *const () as usize {
-        // SAFETY: `save_on_stack` put the address of the copied frame there.
-        return Some(unsafe { SignalFrame::new(rbx as *mut c_void) }.registers());
-    }
-    Some(Registers { rip, rsp: saved + 24, rbx, rbp, ..Registers::default() })
 }
 
 /// The first function of a new context. It gets the argument of `prepare`, and the message of the first
@@ -89,7 +142,14 @@ pub(crate) unsafe fn prepare(top: usize, main: Main, argument: usize) -> usize {
     // After the two pops rsp is top - 8: 8 below a multiple of 16, as at a function's entry.
     let frame = (top - 32) as *mut [usize; 4];
     // SAFETY: the caller's promise.
-    unsafe { frame.write([gort_first_frame as *const () as usize, argument, main as usize, 0]) };
+    unsafe {
+        frame.write([
+            gort_first_frame as *const () as usize,
+            argument,
+            main as usize,
+            gort_first_frame_end as *const () as usize,
+        ]);
+    }
     frame as usize
 }
 
@@ -175,6 +235,45 @@ impl Registers {
     /// The stack pointer.
     pub(crate) fn sp(&self) -> usize {
         self.rsp
+    }
+
+    /// The registers by their numbers in unwind tables.
+    pub(crate) fn numbered(&self) -> [(u16, usize); 8] {
+        let Registers { rip, rsp, rbx, rbp, r12, r13, r14, r15 } = *self;
+        [
+            (RETURN_ADDRESS, rip),
+            (STACK_POINTER, rsp),
+            (3, rbx),
+            (FRAME_POINTER, rbp),
+            (12, r12),
+            (13, r13),
+            (14, r14),
+            (15, r15),
+        ]
+    }
+}
+
+/// Numbers of registers in unwind tables. Where a function returns to is a register there, too.
+pub(crate) const FRAME_POINTER: u16 = 6;
+pub(crate) const STACK_POINTER: u16 = 7;
+pub(crate) const RETURN_ADDRESS: u16 = 16;
+/// Registers have smaller numbers.
+pub(crate) const REGISTER_COUNT: usize = 17;
+
+/// Whether a function leaves the register to its caller as it was.
+pub(crate) fn is_callee_saved(register: u16) -> bool {
+    matches!(register, 3 | FRAME_POINTER | 12..=15)
+}
+
+#[cfg(feature = "debug")]
+impl Registers {
+    /// The registers in eight words, which [`from_words`](Registers::from_words) takes.
+    pub(crate) fn to_words(self) -> [usize; 8] {
+        [self.rip, self.rsp, self.rbx, self.rbp, self.r12, self.r13, self.r14, self.r15]
+    }
+
+    pub(crate) fn from_words([rip, rsp, rbx, rbp, r12, r13, r14, r15]: [usize; 8]) -> Registers {
+        Registers { rip, rsp, rbx, rbp, r12, r13, r14, r15 }
     }
 }
 

@@ -215,7 +215,7 @@ global_asm!(
 
 unsafe extern "C" {
     pub(super) fn gort_resume();
-    fn gort_resume_last();
+    pub(super) fn gort_resume_last();
     fn gort_resume_end();
 }
 

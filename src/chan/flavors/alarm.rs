@@ -15,7 +15,7 @@ use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::park::clock;
 use crate::sched::park::limit;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// When the next message is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

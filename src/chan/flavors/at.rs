@@ -8,7 +8,7 @@ use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::{ELSEWHERE, sleep_until};
 use crate::sched::park::clock;
 use crate::sched::park::limit;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The channel of `after` and `at`.
 pub(crate) struct At {

@@ -9,7 +9,7 @@ use crate::chan::errors::{RecvTimeoutError, TryRecvError};
 use crate::chan::waitq::{ELSEWHERE, sleep_until};
 use crate::sched::park::clock;
 use crate::sched::park::limit;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The value of `next` if the next tick lies beyond what 64 bits of nanoseconds can count (584 years): it
 /// will not come.

@@ -26,7 +26,7 @@ use crate::sched::park::channel_op::Inside;
 use crate::sched::park::clock;
 use crate::sched::park::limit;
 use crate::sched::park::wait::{FIRST_FREE_CLAIM, TIMED_OUT, UNCLAIMED, Wait, WaitPlace};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// How many operations a select queues or takes out before it leaves the runtime for a moment, so that it can
 /// be preempted: a select of very many operations must not delay preemption for long.

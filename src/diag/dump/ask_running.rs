@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use super::unwind::{self, Frames};
 use crate::arch::SignalFrame;
+use crate::sched::account::labels::Labels;
 use crate::sched::monitor::signal_handler;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
@@ -34,10 +35,16 @@ const ANSWERED: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(FREE);
 static WHO: AtomicPtr<M> = AtomicPtr::new(ptr::null_mut());
-static ANSWER: Cell = Cell(UnsafeCell::new(Answer { goroutine: None, frames: Frames::new(), name: None }));
+static ANSWER: Cell = Cell(UnsafeCell::new(Answer {
+    goroutine: None,
+    frames: Frames::new(),
+    name: None,
+    labels: Labels::NONE,
+    cpu_time: 0,
+}));
 
 /// How long a signal may take to arrive.
-const ANSWER_WITHIN: Duration = Duration::from_millis(20);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_millis(20);
 
 struct Cell(UnsafeCell<Answer>);
 // SAFETY: the state says which side owns it.
@@ -48,18 +55,21 @@ pub(crate) struct Answer {
     pub(crate) goroutine: Option<&'static G>,
     pub(crate) frames: Frames,
     pub(crate) name: Option<Arc<str>>,
+    pub(crate) labels: Labels,
+    /// CPU time (ns).
+    pub(crate) cpu_time: u64,
 }
 
 /// Asks the goroutine that runs on `m`; if its thread sleeps, only if `even_asleep`. `None`: it did not
-/// answer in time, or is inside the runtime. One caller at a time.
-pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
+/// answer `within` this time, or is inside the runtime. One caller at a time.
+pub(crate) fn ask(m: &'static M, even_asleep: bool, within: Duration) -> Option<Answer> {
     WHO.store(ptr::from_ref(m).cast_mut(), Ordering::Relaxed);
     // Release: the handler sees `WHO`.
     STATE.store(ASKED, Ordering::Release);
     let sent = send_question(m, even_asleep);
     let start = Instant::now();
     while STATE.load(Ordering::Acquire) != ANSWERED {
-        let late = !sent || start.elapsed() > ANSWER_WITHIN;
+        let late = !sent || start.elapsed() > within;
         if late && STATE.compare_exchange(ASKED, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             return None;
         }
@@ -67,8 +77,13 @@ pub(crate) fn ask(m: &'static M, even_asleep: bool) -> Option<Answer> {
     }
     // SAFETY: the state is ANSWERED, and we are the only one that asks.
     let answer = unsafe { &mut *ANSWER.0.get() };
-    let taken =
-        Answer { goroutine: answer.goroutine.take(), frames: answer.frames, name: answer.name.take() };
+    let taken = Answer {
+        goroutine: answer.goroutine.take(),
+        frames: answer.frames,
+        name: answer.name.take(),
+        labels: std::mem::take(&mut answer.labels),
+        cpu_time: answer.cpu_time,
+    };
     STATE.store(FREE, Ordering::Relaxed);
     taken.goroutine.is_some().then_some(taken)
 }
@@ -91,6 +106,9 @@ pub(crate) fn answer(m: &'static M, context: *mut c_void) {
             let registers = SignalFrame::new(context).registers();
             unwind::stopped(&registers, g.slot.stack(), &mut answer.frames);
             answer.name = g.info().and_then(|info| info.name.clone());
+            // (What was there was taken by the report, so this drops no reference.)
+            answer.labels = g.labels();
+            answer.cpu_time = g.info().map_or(0, |info| info.account.nanos());
         }
     }
     // Release: hands the answer over.

@@ -2,20 +2,24 @@
 //! them.
 
 pub(crate) mod ask_running;
-mod snapshot;
-mod unwind;
+#[cfg(feature = "debug")]
+pub(crate) mod one;
+pub(crate) mod snapshot;
+pub(super) mod stack_copy;
+pub(crate) mod unwind;
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::{self, Write};
 use std::panic::Location;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use self::snapshot::{Holder, Snapshot};
 
-use crate::sched::types::status::Status;
+use crate::goroutine::Labels;
+use crate::sched::word::status::Status;
 
 /// Every goroutine of the process with its stack, at about one moment. See [`dump`].
 ///
@@ -37,7 +41,7 @@ pub struct Dump {
 
 /// One goroutine of a [`Dump`].
 #[derive(Clone)]
-pub struct GoroutineTrace(Snapshot);
+pub struct GoroutineTrace(pub(super) Snapshot);
 
 /// Describes every goroutine: what it does, what it waits for and since when, which goroutine spawned it, and
 /// its stack.
@@ -90,6 +94,16 @@ impl GoroutineTrace {
     /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
+    }
+
+    /// Its labels.
+    pub fn labels(&self) -> &Labels {
+        &self.0.labels
+    }
+
+    /// The CPU time that it has used, as [`CpuTime`](crate::runtime::CpuTime) explains.
+    pub fn cpu_time(&self) -> Duration {
+        self.0.cpu_time
     }
 
     /// What it does: "running", "runnable", "syscall", "preempted", or what it waits for, in Go's words:
@@ -148,6 +162,7 @@ impl fmt::Debug for GoroutineTrace {
         f.debug_struct("GoroutineTrace")
             .field("id", &self.id())
             .field("name", &self.name())
+            .field("labels", &self.labels())
             .field("state", &self.state())
             .field("spawned_at", &self.spawned_at())
             .finish_non_exhaustive()
@@ -188,6 +203,20 @@ impl fmt::Display for GoroutineTrace {
     }
 }
 
+#[cfg(feature = "debug")]
+impl GoroutineTrace {
+    /// The text of this goroutine in a dump, with function names that were looked up before.
+    pub(crate) fn with_names(&self, names: &mut Names) -> String {
+        struct Text<'a>(&'a GoroutineTrace, std::cell::RefCell<&'a mut Names>);
+        impl fmt::Display for Text<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.write(f, &mut self.1.borrow_mut())
+            }
+        }
+        Text(self, std::cell::RefCell::new(names)).to_string()
+    }
+}
+
 impl GoroutineTrace {
     fn write(&self, f: &mut fmt::Formatter<'_>, names: &mut Names) -> fmt::Result {
         write!(f, "goroutine {} [{}", self.id(), self.state())?;
@@ -199,14 +228,7 @@ impl GoroutineTrace {
             write!(f, ", locked to thread")?;
         }
         write!(f, "]")?;
-        if let Some(name) = self.name() {
-            f.write_str(" {name: ")?;
-            // Control characters are escaped, so that the name stays on one line.
-            for c in name.chars() {
-                if c.is_control() { write!(f, "{}", c.escape_debug())? } else { f.write_char(c)? }
-            }
-            f.write_str("}")?;
-        }
+        self.write_properties(f)?;
         writeln!(f, ":")?;
         match &self.0.holder {
             Some(Holder::One(Some(id))) => writeln!(f, "waits for a lock that goroutine {id} holds")?,
@@ -237,6 +259,26 @@ impl GoroutineTrace {
     }
 }
 
+impl GoroutineTrace {
+    /// Writes, for example, ` {name: reader, labels: {shard: 7}}`.
+    fn write_properties(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = " {";
+        if let Some(name) = self.name() {
+            write!(f, "{before}name: ")?;
+            // Control characters are escaped, so that the name stays on one line.
+            for c in name.chars() {
+                if c.is_control() { write!(f, "{}", c.escape_debug())? } else { f.write_char(c)? }
+            }
+            before = ", ";
+        }
+        if !self.labels().is_empty() {
+            write!(f, "{before}labels: {}", self.labels())?;
+            before = ", ";
+        }
+        if before == ", " { f.write_str("}") } else { Ok(()) }
+    }
+}
+
 /// Every dump shows the runtime's own frames.
 static RUNTIME_FRAMES: AtomicBool = AtomicBool::new(false);
 
@@ -245,15 +287,16 @@ pub(super) fn show_runtime_frames(yes: bool) {
     RUNTIME_FRAMES.store(yes, Ordering::Relaxed);
 }
 
-struct Function {
-    name: String,
-    place: Option<(String, u32)>,
+/// A function, and the place in its source.
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) place: Option<(String, u32)>,
 }
 
 /// A cache of looked-up functions: most goroutines are in the same few places, and to look one up takes as
 /// long as to print a hundred.
 #[derive(Default)]
-struct Names(HashMap<usize, Vec<Rc<Function>>>);
+pub(crate) struct Names(HashMap<usize, Vec<Arc<Function>>>);
 
 /// Parts of the names of functions that call a goroutine's closure.
 const STARTED_BY: [&str; 2] = ["gort::goroutine::join::ResultPlace", "gort::sched::run::spawn::Body>::run"];
@@ -264,7 +307,7 @@ const STOPPED_BY: [&str; 3] = ["gort::sched::", "gort::arch::", "gort::diag::dum
 impl Names {
     /// The functions at these addresses, inlined ones included. Unless the `whole` stack is wanted, without
     /// gort's own frames at both ends: those that stopped the goroutine, and those that started it.
-    fn of(&mut self, addresses: &[usize], whole: bool) -> Vec<Rc<Function>> {
+    pub(crate) fn of(&mut self, addresses: &[usize], whole: bool) -> Vec<Arc<Function>> {
         let mut functions = Vec::new();
         for &address in addresses {
             functions.extend_from_slice(self.0.entry(address).or_insert_with(|| look_up(address)));
@@ -275,7 +318,7 @@ impl Names {
         if let Some(start) = functions.iter().position(|f| STARTED_BY.iter().any(|by| f.name.contains(by))) {
             functions.truncate(start);
         }
-        let is_inner = |f: &&Rc<Function>| STOPPED_BY.iter().any(|by| f.name.contains(by));
+        let is_inner = |f: &&Arc<Function>| STOPPED_BY.iter().any(|by| f.name.contains(by));
         let inner = functions.iter().take_while(is_inner).count();
         if inner < functions.len() {
             functions.drain(..inner);
@@ -284,16 +327,16 @@ impl Names {
     }
 }
 
-fn look_up(address: usize) -> Vec<Rc<Function>> {
+fn look_up(address: usize) -> Vec<Arc<Function>> {
     let mut functions = Vec::new();
     backtrace::resolve(address as *mut c_void, |symbol| {
         let name = symbol.name().map_or_else(|| format!("{address:#x}"), |name| format!("{name:#}"));
         let place = symbol.filename().zip(symbol.lineno());
         let place = place.map(|(file, line)| (file.display().to_string(), line));
-        functions.push(Rc::new(Function { name, place }));
+        functions.push(Arc::new(Function { name, place }));
     });
     if functions.is_empty() {
-        functions.push(Rc::new(Function { name: format!("{address:#x}"), place: None }));
+        functions.push(Arc::new(Function { name: format!("{address:#x}"), place: None }));
     }
     functions
 }

@@ -26,9 +26,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ask_running;
+use super::ask_running::{self, ANSWER_WITHIN};
 use super::unwind::{self, Frames};
 use crate::arch::{self, SignalFrame};
+use crate::goroutine::labels::Labels;
+use crate::sched::account::labels as set;
 use crate::sched::block::marked_call;
 use crate::sched::machine::{Machine, SCHED};
 use crate::sched::park::hold_parked;
@@ -38,8 +40,8 @@ use crate::sched::schedt::Locked;
 use crate::sched::types::current::current;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
-use crate::sched::types::status::{Status, WaitReason};
 use crate::sched::word::pinned_readers;
+use crate::sched::word::status::{Status, WaitReason};
 use crate::sync::Holders;
 use crate::sync::holder::StackPage;
 use crate::sync::holder::reads::Reads;
@@ -51,6 +53,8 @@ use crate::sys::thread;
 pub(crate) struct Snapshot {
     pub(crate) id: u64,
     pub(crate) name: Option<Arc<str>>,
+    pub(crate) labels: Labels,
+    pub(crate) cpu_time: Duration,
     pub(crate) parent: u64,
     pub(crate) site: Option<&'static Location<'static>>,
     pub(crate) status: Status,
@@ -78,6 +82,9 @@ struct Raw {
     g: &'static G,
     id: u64,
     name: Option<Arc<str>>,
+    labels: set::Labels,
+    /// CPU time (ns).
+    cpu_time: u64,
     parent: u64,
     site: Option<&'static Location<'static>>,
     status: Status,
@@ -94,6 +101,8 @@ impl Raw {
             g,
             id: g.id(),
             name: None,
+            labels: set::Labels::NONE,
+            cpu_time: 0,
             parent: g.parent.get(),
             site: g.site.get(),
             status: g.status(),
@@ -104,11 +113,18 @@ impl Raw {
         }
     }
 
+    /// Copies what it is called.
+    ///
     /// # Safety
-    /// The goroutine has not ended and does not end meanwhile.
+    /// The goroutine has not ended and does not end meanwhile; and it is the caller's own, belongs to the
+    /// caller, or the caller is a pinned reader.
     unsafe fn take_name(&mut self) {
         // SAFETY: the caller's promise.
-        self.name = unsafe { self.g.info() }.and_then(|info| info.name.clone());
+        unsafe {
+            self.name = self.g.info().and_then(|info| info.name.clone());
+            self.labels = self.g.labels();
+            self.cpu_time = self.g.info().map_or(0, |info| info.account.nanos());
+        }
     }
 
     /// # Safety
@@ -122,6 +138,13 @@ impl Raw {
         }
     }
 
+    /// The CPU time (ns) that it will be charged with when it stops, if it runs.
+    fn pending(&self) -> u64 {
+        let runs = matches!(self.status, Status::Running | Status::Syscall);
+        let m = self.g.peek_m().filter(|m| runs && m.current().is_some_and(|g| ptr::eq(g, self.g)));
+        m.map_or(0, |m| m.cpu_time.pending())
+    }
+
     fn finish(&self, owners: &OnceCell<Owners>) -> Snapshot {
         let owners = || owners.get_or_init(Owners::look_up);
         let on_page = |page| owners().of_page(page, ptr::from_ref(self.g) as usize);
@@ -130,6 +153,8 @@ impl Raw {
         Snapshot {
             id: self.id,
             name: self.name.clone(),
+            labels: Labels(self.labels.clone()),
+            cpu_time: Duration::from_nanos(self.cpu_time + self.pending()),
             parent: self.parent,
             site: self.site,
             status: self.status,
@@ -187,10 +212,17 @@ impl Owners {
     }
 }
 
-struct Collection {
+/// See [`Collection::patience`].
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+pub(super) struct Collection {
     owners: OnceCell<Owners>,
-    found: Vec<Snapshot>,
+    pub(super) found: Vec<Snapshot>,
     seen: std::collections::HashSet<u64>,
+    /// How much longer than usual goroutines may take to answer in a report before the end of the process.
+    /// They share it, because threads that block the signal never answer.
+    patience: Duration,
 }
 
 impl Collection {
@@ -209,13 +241,12 @@ impl Collection {
 const ROUNDS: usize = 3;
 
 /// One report at a time: they would keep taking goroutines from each other.
-static ONE: Mutex<()> = Mutex::new(());
+pub(super) static ONE: Mutex<()> = Mutex::new(());
 
 /// Every goroutine, by id. `last_words`: the process is about to end, so system calls may be interrupted.
 pub(crate) fn all(last_words: bool) -> Vec<Snapshot> {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut collection =
-        Collection { owners: OnceCell::new(), found: Vec::new(), seen: std::collections::HashSet::new() };
+    let mut collection = Collection { patience: PATIENCE, ..Collection::default() };
     let own = current();
     if let Some(g) = own {
         let mut raw = Raw::peek(g);
@@ -263,7 +294,7 @@ fn others(collection: &Collection) -> bool {
     some
 }
 
-fn look_at_parked(g: &'static G, collection: &mut Collection) {
+pub(super) fn look_at_parked(g: &'static G, collection: &mut Collection) {
     let raw = hold_parked::while_held(g, || {
         let mut raw = Raw::peek(g);
         raw.status = Status::Waiting;
@@ -365,7 +396,21 @@ fn peek_with_name(g: &'static G) -> Raw {
     raw
 }
 
-fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection) {
+/// One goroutine with its name, and frames that were found in another way.
+pub(crate) fn with_frames(g: &'static G, frames: Option<&Frames>) -> Snapshot {
+    let mut raw = peek_with_name(g);
+    raw.frames = frames.copied().unwrap_or(Frames::new());
+    raw.finish(&OnceCell::new())
+}
+
+/// The frames of the goroutine that runs on `m`, which a signal interrupts for that. `None`: it did not
+/// answer, or a dump is being made.
+pub(crate) fn ask_one(m: &'static M) -> Option<Frames> {
+    let _one = ONE.try_lock().ok()?;
+    ask_running::ask(m, false, ANSWER_WITHIN).map(|answer| answer.frames)
+}
+
+pub(super) fn look_at_running(g: &'static G, last_words: bool, collection: &mut Collection) {
     let Some(m) = g.peek_m() else { return };
     let runs_there = m.current().is_some_and(|current| ptr::eq(current, g));
     if runs_there && (last_words || computes(m.tid())) {
@@ -392,7 +437,7 @@ fn computes(tid: u32) -> bool {
     false
 }
 
-fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection) {
+pub(super) fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection) {
     if let Some(reading) = pinned_readers::begin() {
         let mut raw = Raw::peek(g);
         if let Some(registers) = marked_call::registers_of(g, &reading) {
@@ -414,12 +459,18 @@ fn look_at_syscall(g: &'static G, last_words: bool, collection: &mut Collection)
 }
 
 fn ask_it(m: &'static M, status: Status, last_words: bool, collection: &mut Collection) {
-    if let Some(answer) = ask_running::ask(m, last_words)
+    let start = Instant::now();
+    let more = if last_words { collection.patience } else { Duration::ZERO };
+    let answer = ask_running::ask(m, last_words, ANSWER_WITHIN + more);
+    collection.patience = collection.patience.saturating_sub(start.elapsed().saturating_sub(ANSWER_WITHIN));
+    if let Some(answer) = answer
         && let Some(g) = answer.goroutine
     {
         let mut raw = Raw::peek(g);
         raw.status = status;
         raw.name = answer.name;
+        raw.labels = answer.labels;
+        raw.cpu_time = answer.cpu_time;
         raw.frames = answer.frames;
         collection.add(&raw);
     }

@@ -16,8 +16,10 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arch::{self, Registers};
+use crate::sys::process;
 
 /// At most this many frames of a goroutine are reported.
 pub(crate) const MAX_FRAMES: usize = 64;
@@ -41,6 +43,18 @@ impl Frames {
         Frames { addresses: [0; MAX_FRAMES], len: 0 }
     }
 
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends one, if there is room.
+    pub(super) fn push(&mut self, address: usize) {
+        if let Some(place) = self.addresses.get_mut(self.len) {
+            *place = address;
+            self.len += 1;
+        }
+    }
+
     pub(crate) fn as_slice(&self) -> &[usize] {
         &self.addresses[..self.len]
     }
@@ -58,7 +72,7 @@ struct Walk<'a> {
 /// # Safety
 /// The code does not run on meanwhile, and `stack` is readable.
 pub(crate) unsafe fn stopped(registers: &Registers, stack: Range<usize>, frames: &mut Frames) {
-    frames.len = 0;
+    frames.clear();
     if !stack.contains(&registers.sp()) {
         return;
     }
@@ -70,9 +84,31 @@ pub(crate) unsafe fn stopped(registers: &Registers, stack: Range<usize>, frames:
 /// The frames of the caller, which runs on `stack`.
 #[inline(never)]
 pub(crate) fn here(stack: Range<usize>, frames: &mut Frames) {
-    frames.len = 0;
+    frames.clear();
     let mut walk = Walk { start: None, stack, frames };
     begin((&raw mut walk).cast());
+}
+
+/// Whether the system's unwinder finds tables without the loader's lock, as far as the C library is asked.
+static FINDS_WITHOUT_LOCK: AtomicBool = AtomicBool::new(false);
+
+/// Called at boot.
+pub(crate) fn init() {
+    // glibc 2.35 and newer have it.
+    let found = process::definition(c"_dl_find_object") != 0;
+    FINDS_WITHOUT_LOCK.store(found, Ordering::Relaxed);
+}
+
+/// Calls `take` with the frames of the caller, which runs on `stack`: for the event logs. The caller holds a
+/// P and cannot be preempted, so there are no frames if the unwinder might wait for the loader's lock, which
+/// user code may hold.
+pub(crate) fn sample(stack: Range<usize>, take: &mut dyn FnMut(usize)) {
+    if !FINDS_WITHOUT_LOCK.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut frames = Frames::new();
+    here(stack, &mut frames);
+    frames.as_slice().iter().for_each(|&address| take(address));
 }
 
 extern "C" fn begin(walk: *mut c_void) {
@@ -101,7 +137,6 @@ extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> i32 {
     }
     // The next frame has to be above this one.
     walk.stack.start = stack_pointer + 1;
-    walk.frames.addresses[walk.frames.len] = address - usize::from(!before);
-    walk.frames.len += 1;
+    walk.frames.push(address - usize::from(!before));
     GO_ON
 }

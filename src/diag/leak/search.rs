@@ -1,26 +1,28 @@
 //! The leak search itself; the head of `mod.rs` explains it. It collects candidates (goroutines whose wait
-//! may never end) and targets (allocations whose addresses could end a wait), marks the targets whose address
-//! is found in a root, and repeats this with the stacks of candidates whose wait may end.
+//! may never end) and targets (allocations whose addresses could end a wait, `targets.rs`), marks the targets
+//! whose address is found in a root, and repeats this with the stacks of candidates whose wait may end.
 
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
 use super::desk::{Desk, List};
+use super::heap::may_allocate;
 use super::stop_all_threads::Stopped;
-use super::wait::{LONGEST, Wait};
+use super::targets::{Targets, words};
+use super::wait::{self, Wait};
 use crate::arch::RED_ZONE;
-use crate::chan::counter;
 use crate::chan::select::engine;
 use crate::sched::machine::SCHED;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 use crate::stack::slab;
 use crate::sync::holder::StackPage;
 use crate::sync::holder::reads::Reads;
 use crate::sync::{Blockers, Crowd};
 use crate::sys::inspect::{self, File, Memory};
+use crate::sys::libc_code;
 use crate::sys::mem::PAGE;
 
 /// The longest text of /proc/self/maps that is read (bytes).
@@ -46,17 +48,6 @@ struct Candidate {
     spread: bool,
 }
 
-/// An allocation that code can reach only by an address within it. Only code that reaches it can end the
-/// waits at it.
-#[derive(Clone, Copy)]
-struct Target {
-    start: usize,
-    end: usize,
-    found: bool,
-    /// It was found, and the allocation has been looked at.
-    spread: bool,
-}
-
 pub(super) struct Search {
     /// Sorted by address when all are known.
     candidates: List<Candidate>,
@@ -67,8 +58,7 @@ pub(super) struct Search {
     crowds: List<(Crowd, usize)>,
     /// Starts of targets.
     waits: List<usize>,
-    /// Sorted by start; no two have the same start.
-    targets: List<Target>,
+    targets: Targets,
     holes: List<Range<usize>>,
     /// The goroutines that Ms run, sorted by address.
     running: List<usize>,
@@ -76,8 +66,8 @@ pub(super) struct Search {
     tops: List<usize>,
     buffer: List<usize>,
     maps: List<u8>,
-    /// The addresses from the first to the last target.
-    bounds: Range<usize>,
+    /// The Gs that are not in use, sorted by address: their stacks belong to goroutines that have ended.
+    ended: List<usize>,
 }
 
 impl Search {
@@ -87,7 +77,8 @@ impl Search {
             + Desk::room_for::<(usize, usize)>(goroutines)
             + Desk::room_for::<(Crowd, usize)>(goroutines)
             + Desk::room_for::<usize>(2 * goroutines)
-            + Desk::room_for::<Target>(2 * goroutines)
+            + Targets::room_for(2 * goroutines)
+            + Desk::room_for::<usize>(goroutines)
             + Desk::room_for::<Range<usize>>(HOLES)
             + 2 * Desk::room_for::<usize>(RUNNING)
             + Desk::room_for::<usize>(PAGE / size_of::<usize>())
@@ -101,13 +92,13 @@ impl Search {
             infos: desk.list(goroutines),
             crowds: desk.list(goroutines),
             waits: desk.list(2 * goroutines),
-            targets: desk.list(2 * goroutines),
+            targets: Targets::new(desk, 2 * goroutines),
             holes: desk.list(HOLES),
             running: desk.list(RUNNING),
             tops: desk.list(RUNNING),
             buffer: desk.list(PAGE / size_of::<usize>()),
             maps: desk.list(MAPS),
-            bounds: 0..0,
+            ended: desk.list(goroutines),
         }
     }
 
@@ -124,6 +115,8 @@ impl Search {
             self.running.push(address(g)).then_some(())?;
         }
         self.running.as_mut_slice().sort_unstable();
+        let trusted = libc_code::has_malloc() && !stopped.threads().any(|(_, frame, _)| may_allocate(frame));
+        self.look_at_maps(trusted)?;
         let mut fits = true;
         G::for_each(|g| fits &= self.consider(g));
         slab::for_each_slab(|slab| fits &= self.holes.push(slab));
@@ -147,29 +140,38 @@ impl Search {
                 self.crowds.push((crowd, index));
             }
         }
+        self.ended.as_mut_slice().sort_unstable();
         self.infos.as_mut_slice().sort_unstable();
         self.crowds.as_mut_slice().sort_unstable();
-        self.merge_targets();
-
-        self.look_at_mappings(&memory)?;
         for (_, frame, _) in stopped.threads() {
-            // The registers themselves lie in memory that was searched already.
+            // The registers themselves lie in memory that is searched.
             self.tops.push(frame.registers().sp().saturating_sub(RED_ZONE)).then_some(())?;
         }
         self.tops.as_mut_slice().sort_unstable();
-        G::for_each(|g| self.look_at_goroutine(&memory, g));
+        self.targets.merge();
+        loop {
+            self.look_at_mappings(&memory);
+            G::for_each(|g| self.look_at_goroutine(&memory, g));
+            if !self.targets.next_round() {
+                break;
+            }
+        }
         self.spread(&memory);
         Some(())
     }
 
     /// Whether the goroutine is switched out: then its stack is in use from its saved stack pointer upwards.
+    /// If a signal has stopped it, its registers lie there, too (`sched/monitor/interrupted.rs`).
     fn is_switched_out(&self, g: &'static G) -> bool {
-        matches!(g.status(), Status::Waiting | Status::Runnable)
+        matches!(g.status(), Status::Waiting | Status::Runnable | Status::Preempted)
             && self.running.as_slice().binary_search(&address(g)).is_err()
     }
 
-    /// Adds it to the candidates if it is one. False: there is no room.
+    /// Adds it to the candidates if it is one, or to those that have ended. False: there is no room.
     fn consider(&mut self, g: &'static G) -> bool {
+        if g.status() == Status::Dead {
+            return self.ended.push(address(g));
+        }
         let Some(wait) = Some(g).filter(|g| self.is_switched_out(g)).and_then(Wait::of) else { return true };
         let first = self.waits.len;
         let mut count = 0;
@@ -180,7 +182,15 @@ impl Search {
             Wait::Lock(blockers) => lock = Some(blockers),
             Wait::Target(target) => {
                 count = 1;
-                if !self.add_target(target) {
+                if !(self.waits.push(target.start) && self.targets.add(target)) {
+                    return false;
+                }
+            }
+            Wait::Block(address) => {
+                // A condition variable anywhere else than in a block of the heap is in reach.
+                let Some(block) = self.targets.heaps.block(address) else { return true };
+                count = 1;
+                if !(self.waits.push(block.start) && self.targets.add(block)) {
                     return false;
                 }
             }
@@ -189,7 +199,8 @@ impl Search {
                 for object in unsafe { engine::objects(place) }.flatten().filter(|&object| object != 0) {
                     count += 1;
                     // SAFETY: a channel of a waiting select is alive.
-                    if !self.add_target(unsafe { counter::allocation(object) }) {
+                    let target = unsafe { wait::channel(object) };
+                    if !(self.waits.push(target.start) && self.targets.add(target)) {
                         return false;
                     }
                 }
@@ -198,78 +209,25 @@ impl Search {
         self.candidates.push(Candidate { g, first, count, joins, lock, live: false, spread: false })
     }
 
-    fn add_target(&mut self, range: Range<usize>) -> bool {
-        let target = Target { start: range.start, end: range.end, found: false, spread: false };
-        self.waits.push(range.start) && self.targets.push(target)
-    }
-
-    /// Sorts the targets and merges those with the same start.
-    fn merge_targets(&mut self) {
-        let targets = self.targets.as_mut_slice();
-        targets.sort_unstable_by_key(|target| target.start);
-        let mut kept: usize = 0;
-        for at in 0..targets.len() {
-            let target = targets[at];
-            match kept.checked_sub(1).and_then(|last| targets.get_mut(last)) {
-                Some(last) if last.start == target.start => last.end = last.end.max(target.end),
-                _ => {
-                    targets[kept] = target;
-                    kept += 1;
-                }
+    /// Reads the list of mappings. If the heaps can be `trusted`, notes them.
+    fn look_at_maps(&mut self, trusted: bool) -> Option<()> {
+        let file = File::open(c"/proc/self/maps")?;
+        self.maps.len = self.maps.capacity;
+        let maps = file.read_all(self.maps.as_mut_slice())?;
+        let heaps = &mut self.targets.heaps;
+        inspect::written_mappings(maps, |mapping, kind| {
+            if trusted {
+                heaps.consider(mapping, kind);
             }
-        }
-        let start = targets.first().map_or(0, |target| target.start);
-        self.bounds = start..targets[..kept].iter().map(|target| target.end).max().unwrap_or(0);
-        self.targets.len = kept;
-    }
-
-    /// Marks the targets that these words point to.
-    fn look_at(&mut self, words: &[usize]) {
-        let (start, length) = (self.bounds.start, self.bounds.len());
-        for &word in words {
-            if word.wrapping_sub(start) < length {
-                self.found(word);
-            }
-        }
-    }
-
-    /// As `look_at`, for a page of memory at `address`, but skips words that lie inside targets: a target
-    /// counts only once it was found itself.
-    fn look_at_page(&mut self, address: usize, words: &[usize]) {
-        let (start, length) = (self.bounds.start, self.bounds.len());
-        for (index, &word) in words.iter().enumerate() {
-            if word.wrapping_sub(start) < length && !self.is_in_target(address + index * size_of::<usize>()) {
-                self.found(word);
-            }
-        }
-    }
-
-    fn is_in_target(&self, address: usize) -> bool {
-        let targets = self.targets.as_slice();
-        let after = targets.partition_point(|target| target.start <= address);
-        let near = targets[..after].iter().rev().take_while(|target| address < target.start + LONGEST);
-        near.into_iter().any(|target| address < target.end)
-    }
-
-    fn found(&mut self, word: usize) {
-        let targets = self.targets.as_mut_slice();
-        let after = targets.partition_point(|target| target.start <= word);
-        for target in targets[..after].iter_mut().rev() {
-            if target.start + LONGEST <= word {
-                break;
-            }
-            target.found |= word < target.end;
-        }
+        });
+        self.maps.len = maps.len();
+        Some(())
     }
 
     /// Searches all memory except the holes.
-    fn look_at_mappings(&mut self, memory: &Memory) -> Option<()> {
-        let file = File::open(c"/proc/self/maps")?;
-        let (mut maps, holes) = (self.maps.clone(), self.holes.clone());
-        maps.len = maps.capacity;
-        let maps = file.read_all(maps.as_mut_slice())?;
-        self.maps.len = maps.len();
-        inspect::written_mappings(maps, |mapping| {
+    fn look_at_mappings(&mut self, memory: &Memory) {
+        let (maps, holes) = (self.maps.clone(), self.holes.clone());
+        inspect::written_mappings(maps.as_slice(), |mapping, _| {
             let mut at = mapping.start;
             let first = holes.as_slice().partition_point(|hole| hole.end <= at);
             for hole in &holes.as_slice()[first..] {
@@ -285,14 +243,13 @@ impl Search {
                 self.look_at_memory(memory, at..mapping.end);
             }
         });
-        Some(())
     }
 
     fn look_at_memory(&mut self, memory: &Memory, range: Range<usize>) {
         let mut buffer = self.buffer.clone();
         buffer.len = buffer.capacity;
         let pages = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
-        memory.each(pages, buffer.as_mut_slice(), |address, words| self.look_at_page(address, words));
+        memory.each(pages, buffer.as_mut_slice(), |address, words| self.targets.look_at_page(address, words));
     }
 
     /// Searches the stack of a goroutine that is not a candidate: it is a root.
@@ -316,7 +273,7 @@ impl Search {
     fn look_at_stack(&mut self, memory: &Memory, slot: Range<usize>, top: usize) {
         if slot.contains(&top) {
             // SAFETY: the slot is mapped, and no thread writes to it.
-            self.look_at(unsafe { words(top, slot.end) });
+            self.targets.look_at(unsafe { words(top, slot.end) });
         } else {
             self.look_at_memory(memory, slot);
         }
@@ -331,14 +288,7 @@ impl Search {
         let mut done = false;
         while !done {
             done = true;
-            for at in 0..self.targets.len {
-                let target = self.targets.as_slice()[at];
-                if target.found && !target.spread {
-                    self.targets.as_mut_slice()[at].spread = true;
-                    // SAFETY: it is an allocation that is in use, and no thread writes to it.
-                    self.look_at(unsafe { words(target.start, target.end) });
-                }
-            }
+            self.targets.spread();
             for at in 0..self.candidates.len {
                 let candidate = self.candidates.as_slice()[at];
                 if !candidate.spread && (candidate.live || self.may_end(&candidate)) {
@@ -350,12 +300,19 @@ impl Search {
         }
     }
 
-    /// The candidate whose stack this address is in.
-    fn stack_owner(&self, on_stack: usize) -> Option<&Candidate> {
-        let candidates = self.candidates.as_slice();
+    /// Whether the goroutine whose stack this address is in may go on. A lock that an ended goroutine has
+    /// left locked stays so: guards are not `Send`.
+    fn goes_on(&self, on_stack: usize) -> bool {
+        let (candidates, ended) = (self.candidates.as_slice(), self.ended.as_slice());
         // A stack lies below its G.
-        let next = candidates.get(candidates.partition_point(|candidate| address(candidate.g) < on_stack))?;
-        (next.g.slot.start() <= on_stack).then_some(next)
+        let owns = |g: &G| g.slot.start() <= on_stack;
+        let next = candidates.get(candidates.partition_point(|candidate| address(candidate.g) < on_stack));
+        if let Some(owner) = next.filter(|candidate| owns(candidate.g)) {
+            return owner.live;
+        }
+        let next = ended.get(ended.partition_point(|&g| g < on_stack));
+        // SAFETY: the addresses are those of Gs, which are never unmapped (G1).
+        !next.is_some_and(|&g| owns(unsafe { &*(g as *const G) }))
     }
 
     /// Whether no member of the crowd is known to wait forever.
@@ -369,8 +326,9 @@ impl Search {
     /// Whether something was found that can end the candidate's wait.
     fn may_end(&self, candidate: &Candidate) -> bool {
         if let Some(Blockers { holder, crowd, .. }) = candidate.lock {
-            let holder = holder.and_then(|page: StackPage| self.stack_owner(page.near(address(candidate.g))));
-            return holder.is_none_or(|holder| holder.live) && crowd.is_none_or(|crowd| self.all_live(crowd));
+            let holder_goes_on =
+                holder.is_none_or(|page: StackPage| self.goes_on(page.near(address(candidate.g))));
+            return holder_goes_on && crowd.is_none_or(|crowd| self.all_live(crowd));
         }
         if candidate.joins != 0 {
             // The join ends unless the other goroutine is a candidate that is not live.
@@ -378,10 +336,8 @@ impl Search {
             return other.is_err()
                 || other.is_ok_and(|at| self.candidates.as_slice()[self.infos.as_slice()[at].1].live);
         }
-        let targets = self.targets.as_slice();
-        self.waits.as_slice()[candidate.first..candidate.first + candidate.count].iter().any(|start| {
-            targets.binary_search_by_key(start, |target| target.start).is_ok_and(|at| targets[at].found)
-        })
+        let waits = &self.waits.as_slice()[candidate.first..candidate.first + candidate.count];
+        waits.iter().any(|&start| self.targets.is_found(start))
     }
 }
 
@@ -398,12 +354,4 @@ fn runs_user_code(tid: u32) -> bool {
 
 fn address(g: &'static G) -> usize {
     ptr::from_ref(g) as usize
-}
-
-/// # Safety
-/// The memory can be read, and no thread writes to it.
-unsafe fn words<'a>(start: usize, end: usize) -> &'a [usize] {
-    let start = start.next_multiple_of(size_of::<usize>());
-    // SAFETY: the caller's promise.
-    unsafe { std::slice::from_raw_parts(start as *const usize, (end - start) / size_of::<usize>()) }
 }

@@ -178,7 +178,7 @@ fn may_be_interrupted(tid: u32) -> bool {
     }
     match inspect::in_kernel(tid) {
         InKernel::No => true,
-        InKernel::Call { number, end } => restart::is_restarted(number, end),
+        InKernel::Call { number, end, .. } => restart::is_restarted(number, end),
         InKernel::Unknown => false,
     }
 }

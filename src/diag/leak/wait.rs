@@ -9,11 +9,11 @@ use crate::chan::waitq::ELSEWHERE;
 use crate::sched::park::wait::WaitPlace;
 use crate::sched::park::wait_queue::is_queued;
 use crate::sched::types::g::G;
-use crate::sched::types::status::{Status, WaitReason};
-use crate::sync::Blockers;
+use crate::sched::word::status::{Status, WaitReason};
+use crate::sync::{Blockers, waits_for_notification};
 
 /// Size of the largest target that is considered (bytes).
-pub(super) const LONGEST: usize = 2048;
+const LONGEST: usize = 2048;
 
 /// Selects with more cases than this are not considered.
 const MOST_CASES: usize = 16;
@@ -24,6 +24,8 @@ pub(super) enum Wait {
     Nothing,
     /// Code that has an address within this allocation can end the wait.
     Target(Range<usize>),
+    /// Code that has an address within the block of the heap around this address can end the wait.
+    Block(usize),
     /// The cases of a select.
     Select(&'static WaitPlace),
     /// The end of the goroutine with the `Info` at this address.
@@ -64,7 +66,7 @@ impl Wait {
                 }
                 // SAFETY: the channel that it waits for is alive.
                 let (range, gone) =
-                    unsafe { (counter::allocation(place.object), counter::is_disconnected(place.object)) };
+                    unsafe { (channel(place.object), counter::is_disconnected(place.object)) };
                 (range.len() <= LONGEST && !gone).then_some(Wait::Target(range))
             }
             WaitReason::Select => {
@@ -75,7 +77,7 @@ impl Wait {
                     count += 1;
                     known &= object.is_some_and(|object| {
                         // SAFETY: a channel of a waiting select is alive.
-                        object == 0 || unsafe { counter::allocation(object) }.len() <= LONGEST
+                        object == 0 || unsafe { channel(object) }.len() <= LONGEST
                     });
                 }
                 (known && count <= MOST_CASES).then_some(Wait::Select(place))
@@ -84,8 +86,24 @@ impl Wait {
             WaitReason::WaitGroup => Some(place()).filter(|place| queued(place)).map(|place| {
                 Wait::Target(place.object - 2 * size_of::<usize>()..place.object + size_of::<usize>())
             }),
+            WaitReason::Condvar => {
+                let place = place();
+                // SAFETY: it waits there, and all threads are stopped.
+                unsafe { waits_for_notification(place) }.then_some(Wait::Block(place.object))
+            }
             // SAFETY: it waits there, and all threads are stopped.
             _ => unsafe { Blockers::of_wait(reason, object).map(Wait::Lock) },
         }
     }
+}
+
+/// The addresses of a channel's allocation, without its last word. Handles have the address of its beginning,
+/// but malloc's lists of free memory may have that of the last word: there the next chunk begins.
+///
+/// # Safety
+/// The channel is alive.
+pub(super) unsafe fn channel(object: usize) -> Range<usize> {
+    // SAFETY: the caller's promise.
+    let all = unsafe { counter::allocation(object) };
+    all.start..all.end - size_of::<usize>()
 }

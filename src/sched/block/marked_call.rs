@@ -9,11 +9,13 @@ use std::sync::atomic::compiler_fence;
 
 use crate::arch::{self, Registers};
 use crate::base::atomic::Ordering;
+use crate::sched::event;
 use crate::sched::run::runtime_section::{self, Section};
+use crate::sched::run::schedule;
 use crate::sched::types::current::current;
 use crate::sched::types::g::{G, Switch};
-use crate::sched::types::status::Status;
 use crate::sched::word::pinned_readers::{self, Reading};
+use crate::sched::word::status::Status;
 
 /// Runs `f`, which may block its thread.
 pub(crate) fn blocking<T>(f: impl FnOnce() -> T) -> T {
@@ -50,7 +52,10 @@ fn enter(g: &'static G, registers: &Registers) {
     g.wait_object.store(std::ptr::from_ref(registers) as usize | REGISTERS, Ordering::Release);
     g.set_status(Status::Syscall);
     m.syscall_p.set(Some(p));
-    m.set_p(None);
+    if event::is_on() {
+        schedule::log_call(m, g);
+    }
+    m.leave_p();
     p.syscall_tick.store(p.syscall_tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     // Release: the next owner sees everything that we did with the P.
     p.in_syscall.store(true, Ordering::Release);
@@ -75,6 +80,7 @@ impl Drop for Exit {
         let section = Section::resume(g);
         // Code inside the call may have used the runtime, and got a P for that.
         if !m.has_p() && !m.take_p_back() {
+            runtime_section::measure_own(m);
             section.switch(Switch::NeedP);
         }
         g.m().syscall_p.set(None);

@@ -12,8 +12,6 @@
 //!
 //! The state of cancellation is in the goroutine's TLS block, and is reset at its end.
 //!
-//! With ThreadSanitizer, which needs libc's own functions, none of this is in force.
-//!
 //! System calls that bypass libc are not seen. If a thread does not react to the runtime's signal, sysmon
 //! takes its P away (`monitor/preempt.rs`).
 
@@ -100,7 +98,7 @@ fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t)
     changed.err().unwrap_or(0)
 }
 
-#[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_sigmask(
     how: c_int,
     set: *const libc::sigset_t,
@@ -109,7 +107,7 @@ unsafe extern "C" fn pthread_sigmask(
     change_mask(how, set, old)
 }
 
-#[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
+#[unsafe(no_mangle)]
 unsafe extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
     match change_mask(how, set, old) {
         0 => 0,
@@ -146,7 +144,7 @@ macro_rules! define {
         }
 
         $(
-            #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
+            #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
                 type Function = unsafe extern "C" fn($($type),*) -> c_int;
                 let caller = if $when { caller() } else { None };
@@ -197,6 +195,9 @@ type Callback = Option<unsafe extern "C" fn(*mut libc::dl_phdr_info, usize, *mut
 
 /// Calls libc's function, which calls back with the loader's lock. A goroutine that a signal stops there
 /// keeps its thread: starting an M may take a lock of the loader, too.
+///
+/// Not with ThreadSanitizer, which calls it before it is ready for instrumented code. It is not needed there:
+/// under a sanitizer each goroutine that a signal stops keeps its thread.
 #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
 unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int {
     type Function = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;

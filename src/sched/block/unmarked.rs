@@ -25,9 +25,10 @@
 
 use std::sync::atomic::{Ordering, fence};
 
+use crate::sched::event;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 use crate::sys::membarrier;
 
 /// D4: whether the M runs a goroutine that is not inside the runtime, and has run none but that one since `p`
@@ -59,6 +60,9 @@ pub(crate) fn detach(m: &'static M, p: &'static P) -> bool {
     if took && let Some(g) = m.current() {
         g.set_status(Status::Syscall);
         m.cpu_when_detached.set(0);
+        if event::is_on() {
+            event::detached(m.id, p.id);
+        }
     }
     m.detaching.unlock();
     took

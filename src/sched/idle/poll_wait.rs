@@ -14,8 +14,8 @@ use crate::sched::machine::SCHED;
 use crate::sched::types::g::GList;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::Status;
 use crate::sys::clock::nanotime;
 use crate::timer::NEVER;
 

@@ -11,7 +11,7 @@ use crate::sched::queue::runq::BATCH;
 use crate::sched::schedt::Sched;
 use crate::sched::types::g::{G, GList};
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 
 impl<X: Platform> Sched<X> {
     /// Puts a goroutine, which belongs to the caller, into the global queue.

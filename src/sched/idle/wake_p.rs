@@ -6,7 +6,7 @@ use crate::sched::schedt::Sched;
 use crate::sched::types::g::G;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 
 /// The M that takes over the waker's token, when a P is idle.
 enum Successor {

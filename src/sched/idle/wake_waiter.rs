@@ -1,5 +1,6 @@
 //! Waking a Waiter from inside the runtime. Code outside wakes it through `park/park_ready.rs`.
 
+use crate::sched::event;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::g::GList;
 use crate::sched::types::waiter::{Target, Waiter};
@@ -12,8 +13,15 @@ impl Waiter {
         while let Some(waiter) = next.take() {
             match waiter.target() {
                 Target::Goroutine(g) if !g.park.notify() => {}
-                Target::Goroutine(g) if g.bubble.get() == 0 => list.push_back(g),
-                Target::Goroutine(g) => (hooks().bubble.ready)(g, None),
+                Target::Goroutine(g) => {
+                    if event::is_on() {
+                        SCHED.platform.unblocked_anywhere(g);
+                    }
+                    match g.bubble.get() {
+                        0 => list.push_back(g),
+                        _ => (hooks().bubble.ready)(g, None),
+                    }
+                }
                 Target::Thread(note) => note.set(),
                 Target::Poller(word, poller) => next = word.notify().then_some(poller),
                 // SAFETY: the promise of `from_hook`.

@@ -39,6 +39,7 @@ pub(crate) unsafe fn leave(m: &'static M, g: &'static G, frame: SignalFrame, why
     };
     g.context.set(context);
     m.why.set(why);
+    schedule::log_stop(m, g, why);
     signal::set_blocked(frame.blocked_signals());
     // SAFETY: g0 waits in `run_until_idle` (I1).
     unsafe { arch::jump(m.g0.get(), schedule::nobody_stopped(m)) };

@@ -10,8 +10,10 @@
 //! Where moving would be wrong, the goroutine keeps its thread:
 //!
 //! - K1. It runs code of the C library, where it may be changing malloc's cache, which is the thread's
-//!   (`tls/malloc_cache.rs`). Such code is short: the goroutine runs on, and sysmon asks again soon. After
-//!   [`PATIENCE`] such signals in a row it is stopped with its thread.
+//!   (`tls/malloc_cache.rs`); or code that the loader has called with its locks held, such as the resolver of
+//!   an indirect function: without those locks no thread can be started. Such code is short: the goroutine
+//!   runs on, and sysmon asks again soon. After [`PATIENCE`] such signals in a row it is stopped with its
+//!   thread.
 //! - K2. It is not on its own stack (a signal handler, a stack of another library), or there is no room, or
 //!   the handler itself does not run on the M's signal stack.
 //! - K3. The thread's signal mask or signal stack are not what all Ms have: the goroutine has changed them,
@@ -31,21 +33,26 @@ use super::{interrupted, signal_handler};
 use crate::arch::{self, SignalFrame};
 use crate::base::atomic::Ordering;
 use crate::netpoll;
+use crate::sched::event;
 use crate::sched::idle::start_m;
 use crate::sched::idle::stop_m::wait_for_p;
 use crate::sched::machine::SCHED;
-use crate::sched::run::{child_first, runtime_section};
+use crate::sched::run::{child_first, runtime_section, schedule};
 use crate::sched::types::g::thread_state::LOADER;
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
 use crate::sys::signal::ThreadSignals;
 use crate::sys::{libc_code, signal, thread};
 use crate::tls;
 
 /// This many signals in a row may find a goroutine in the C library and leave it alone.
 const PATIENCE: u8 = 8;
+/// How far up the stack (bytes) the handler looks for a return into the loader. Resolvers are leaves, or
+/// nearly: they run before their library is ready for calls to others. A stale word that looks like such a
+/// return only makes the goroutine keep its thread.
+const LOADER_DEPTH: usize = 4096;
 
 /// Asks the goroutine that runs on `p` to stop at its next runtime call. If it was asked before and did not
 /// stop, sends a signal. False: nothing new was done.
@@ -102,14 +109,18 @@ fn reason_to_stop(m: &'static M, g: &'static G) -> Option<Switch> {
         // If the flag is clear, the goroutine that was to be stopped has stopped by itself.
         Some(p) => p.preempt.load(Ordering::Relaxed).then_some(Switch::Interrupted),
         // It computes without a P.
-        None => Some(Switch::NeedP),
+        None => {
+            m.call.end();
+            runtime_section::measure_own(m);
+            Some(Switch::NeedP)
+        }
     }
 }
 
 /// Stops `g`, which has been put inside the runtime. Returns when it is to go on.
 fn stop(m: &'static M, g: &'static G, why: Switch, frame: SignalFrame, context: *mut c_void) {
     if may_move(m, g, frame) {
-        if !libc_code::may_contain(frame.pc()) {
+        if !libc_code::may_contain(frame.pc()) && !is_called_by_loader(g, frame) {
             m.missed.store(0, Ordering::Relaxed);
             // SAFETY: we are in the handler; it returns only if there is no room, and then nothing has
             // changed.
@@ -148,6 +159,14 @@ fn may_move(m: &'static M, g: &'static G, frame: SignalFrame) -> bool {
         && unsafe { tls::block::has_own_id(g.tp.get()) }
 }
 
+/// Whether a function that the loader has called may be running: see K1. The goroutine is on its own stack.
+fn is_called_by_loader(g: &'static G, frame: SignalFrame) -> bool {
+    let end = g.slot.stack().end.min(frame.sp() + LOADER_DEPTH);
+    let words = (frame.sp().next_multiple_of(size_of::<usize>())..end).step_by(size_of::<usize>());
+    // SAFETY: the words lie in the goroutine's stack, at and above its stack pointer, and it does not run.
+    words.map(|at| unsafe { (at as *const usize).read_volatile() }).any(libc_code::is_of_loader)
+}
+
 fn is_inside((start, size): (usize, usize), address: usize) -> bool {
     (start..start + size).contains(&address)
 }
@@ -179,6 +198,7 @@ fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'sta
     };
     let bound = g.locked_m.replace(Some(m));
     g.set_status(Status::Preempted);
+    schedule::log_stop(m, g, Switch::Interrupted);
     m.set_p(None);
     locked.push_preempted(g);
     drop(locked);
@@ -199,6 +219,7 @@ fn take_idle_or_queue(m: &'static M, g: &'static G) -> Option<&'static M> {
     let mut locked = SCHED.lock();
     let bound = g.locked_m.replace(Some(m));
     g.set_status(Status::Preempted);
+    schedule::log_stop(m, g, Switch::NeedP);
     match locked.take_idle_p() {
         Some(p) => SCHED.hand_p_to(m, p),
         None => locked.push_preempted(g),
@@ -212,6 +233,9 @@ fn wait_in_handler(m: &'static M, g: &'static G, bound: Option<&'static M>, cont
     unsafe { signal::let_others_through(signal::SIGURG, context, || wait_for_p(m)) };
     g.locked_m.set(bound);
     g.set_status(Status::Running);
+    if event::is_on() {
+        g.begins_to_run(m.log.started(g.id()));
+    }
 }
 
 /// Stops the calling goroutine if it was asked to stop.

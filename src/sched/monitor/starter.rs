@@ -19,6 +19,7 @@ use crate::sched::machine::SCHED;
 use crate::sched::run::schedule;
 use crate::sched::types::current::current_slot;
 use crate::sched::types::m::M;
+use crate::sys::clock::nanotime;
 use crate::sys::signal::SignalStack;
 use crate::sys::{signal, stderr, thread};
 
@@ -150,6 +151,9 @@ fn main(m: &'static M, role: Role) {
         }
     }
     schedule::run(m);
+    if let Some(clock) = thread::cpu_nanos(m.tid()) {
+        m.cpu_time.thread_ends(clock, nanotime());
+    }
     m.signals.set(None);
     SCHED.platform.m_ended(m);
 }

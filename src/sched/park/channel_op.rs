@@ -7,8 +7,8 @@
 
 use super::park_ready::park;
 use crate::sched::run::runtime_section::{self, Outermost};
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 
 /// The caller of a channel operation. While it is inside, it takes locks with `lock_inside`.
 pub(crate) trait Caller {

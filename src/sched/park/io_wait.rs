@@ -12,8 +12,8 @@ use crate::netpoll::{Direction, Observed, PollWord, Registration};
 use crate::sched::idle::poll_wait;
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::current;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 use crate::sys::clock::nanotime;
 use crate::timer::{Fired, NEVER, Timer};
 

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use super::wait::Wait;
 use crate::sched::types::current::current;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// Something that can end waits early.
 pub(crate) trait Limit {

@@ -16,14 +16,16 @@ use std::time::Instant;
 
 use super::channel_op::Caller;
 use crate::base::atomic::Ordering;
+use crate::sched::event;
 use crate::sched::idle::wake_sysmon;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::run::runtime_section::{self, Outermost, Section};
+use crate::sched::run::schedule;
 use crate::sched::types::current::current;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::{G, Switch};
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::{Target, Waiter};
+use crate::sched::word::status::WaitReason;
 
 /// Blocks the caller until a waker calls `ready` on its [`Waiter`]. `object` is the address of what it
 /// waits for (the channel, the lock), for the reports.
@@ -106,6 +108,9 @@ impl Waiter {
 #[inline]
 pub(crate) fn make_runnable(g: &'static G) {
     let section = runtime_section::enter();
+    if event::is_on() {
+        schedule::log_unblocked(g, section.as_ref().map(Section::g));
+    }
     if g.bubble.get() != 0 {
         return (hooks().bubble.ready)(g, section.as_ref().map(Section::p));
     }
@@ -127,6 +132,9 @@ impl Caller for Outermost {
         match other.goroutine() {
             Some(g) if g.bubble.get() == 0 => {
                 if g.park.notify() {
+                    if event::is_on() {
+                        schedule::log_unblocked(g, Some(self.g()));
+                    }
                     SCHED.ready_on(self.p(), g);
                 }
             }

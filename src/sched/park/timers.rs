@@ -9,8 +9,8 @@ use crate::sched::idle::poll_wait;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::run::runtime_section::{self, Section};
 use crate::sched::types::g::G;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 use crate::timer::{self, NEVER, Timer, Timers};
 
 /// The heap for the timers of `g`, if it is in a bubble.

@@ -10,8 +10,8 @@ use crate::sched::run::runtime_section;
 use crate::sched::types::current::current;
 use crate::sched::types::foreign_thread;
 use crate::sched::types::g::G;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 use crate::timer::{self, Fired, NEVER, Timer};
 
 /// The claim value of a wait that nobody has ended yet.

@@ -11,22 +11,29 @@ const LAST_POWER: u32 = 40;
 pub(crate) const BUCKETS: usize = LAST_POWER as usize * SUBS;
 
 /// Any number of threads may add and read at once.
-pub(crate) struct Histogram([AtomicU64; BUCKETS]);
+pub(crate) struct Histogram {
+    counts: [AtomicU64; BUCKETS],
+    /// The sum of all durations (ns).
+    sum: AtomicU64,
+}
 
 impl Histogram {
     pub(crate) const fn new() -> Histogram {
-        Histogram([const { AtomicU64::new(0) }; BUCKETS])
+        Histogram { counts: [const { AtomicU64::new(0) }; BUCKETS], sum: AtomicU64::new(0) }
     }
 
     pub(crate) fn add(&self, nanos: u64) {
-        self.0[bucket(nanos)].fetch_add(1, Ordering::Relaxed);
+        self.counts[bucket(nanos)].fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    /// Adds the counts to `sums`.
-    pub(crate) fn add_to(&self, sums: &mut [u64; BUCKETS]) {
-        for (sum, count) in sums.iter_mut().zip(&self.0) {
-            *sum += count.load(Ordering::Relaxed);
+    /// Adds the counts to `counts`. Returns the sum of the durations (ns).
+    pub(crate) fn add_to(&self, counts: &mut [u64; BUCKETS]) -> u64 {
+        let sum = self.sum.load(Ordering::Relaxed);
+        for (all, own) in counts.iter_mut().zip(&self.counts) {
+            *all += own.load(Ordering::Relaxed);
         }
+        sum
     }
 }
 

@@ -138,6 +138,21 @@ impl<T> RunQueue<T> {
         (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed))
     }
 
+    /// For reports: up to `out.len()` of the items at the head of the ring, and how many they are. The items
+    /// may be elsewhere at once, so the caller may look at what they point to only if that is always
+    /// readable.
+    #[allow(dead_code, reason = "only the debug server calls it")]
+    pub(crate) fn peek_ring(&self, out: &mut [*mut T]) -> usize {
+        let head = self.head.load(Ordering::Acquire);
+        let len = self.tail.load(Ordering::Acquire).wrapping_sub(head) as usize;
+        let count = len.min(RUNQ_SIZE).min(out.len());
+        for (i, place) in out[..count].iter_mut().enumerate() {
+            let slot = &self.ring[(head.wrapping_add(i as u32) & MASK) as usize];
+            *place = slot.load(Ordering::Relaxed);
+        }
+        count
+    }
+
     /// What is in `runnext` now. A thief compares it later, to see whether it is still there.
     pub(crate) fn peek_next(&self) -> *mut T {
         self.runnext.load(Ordering::Relaxed)

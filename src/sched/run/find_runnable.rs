@@ -95,6 +95,7 @@ impl<X: Platform> Sched<X> {
     #[cold]
     fn at_rare_tick(&self, p: &'static P, tick: u32) -> Option<&'static G> {
         self.platform.give_up_unused(p);
+        self.platform.measure_cpu_time_if_late(p);
         let next_wins = p.next_streak.get() < NEXT_STREAK;
         let global_first = p.sampler.look(tick, &p.runq, next_wins, || self.platform.now());
         if global_first { self.take_global_for_fairness(tick) } else { None }

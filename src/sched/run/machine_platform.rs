@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::runtime_section;
 use super::steal::REACH;
 use crate::base::prefetch;
 use crate::sched::idle::{due_timers, poll_wait, start_m, stop_m, wake_sysmon};
@@ -127,6 +128,14 @@ impl Platform for Machine {
     fn give_up_unused(&self, p: &'static P) {
         // SAFETY: the calling M owns the P.
         unsafe { p.with_slots(Local::give_up_unused) };
+    }
+
+    fn measure_cpu_time_if_late(&self, p: &'static P) {
+        if let Some(m) = p.m()
+            && m.current().is_some()
+        {
+            runtime_section::measure_own_if_late(m);
+        }
     }
 
     fn p_retired(sched: &Sched<Machine>, p: &'static P) {

@@ -17,7 +17,9 @@ use crate::sched::types::current::current;
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
+use crate::sys::clock::nanotime;
+use crate::sys::thread;
 
 /// Whether the caller may spin: other goroutines may be running meanwhile, and none waits for the caller's P.
 pub(crate) fn others_run() -> bool {
@@ -66,6 +68,45 @@ pub(crate) fn on_own_m<T>(g: &'static G, f: impl FnOnce(&'static M) -> T) -> T {
     compiler_fence(Ordering::SeqCst);
     g.in_runtime.set(g.in_runtime.get() - 1);
     result
+}
+
+/// Measures the CPU time of the calling thread, which is that of `m`: its goroutine comes back from a call in
+/// which it had no P, and so no ticks.
+#[cold]
+pub(crate) fn measure_own(m: &'static M) {
+    if let Some(clock) = thread::cpu_nanos(m.tid()) {
+        m.cpu_time.measure(clock, nanotime());
+    }
+}
+
+/// Charges `g`, the calling goroutine, with what it has used until now: it is about to change or to give up
+/// its account. Outside of the runtime.
+#[inline]
+pub(crate) fn settle(g: &'static G) {
+    // The M may be out of date (G4). Then what it says is of no use, but does no harm.
+    let m = g.m();
+    if m.p().is_none() || m.cpu_time.is_pending() {
+        settle_now(g);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn settle_now(g: &'static G) {
+    on_own_m(g, |m| {
+        if m.p().is_none() {
+            measure_own(m); // without a P there are no ticks
+        }
+        if m.cpu_time.is_pending() {
+            m.charge(g);
+        }
+    });
+}
+
+/// As [`measure_own`], if no thread has measured for long.
+#[cold]
+pub(crate) fn measure_own_if_late(m: &'static M) {
+    m.cpu_time.measure_if_late(nanotime(), || thread::cpu_nanos(m.tid()));
 }
 
 /// A goroutine inside the runtime, with a P.
@@ -194,7 +235,9 @@ impl Section {
 
     #[cold]
     fn wait_for_p(&self) {
+        self.m().call.end();
         if !self.m().take_p_back() {
+            measure_own(self.m());
             self.switch(Switch::NeedP);
         }
         self.g.set_status(Status::Running);

@@ -12,14 +12,16 @@
 
 use std::ptr;
 
-use super::{child_first, spawn, tell_sanitizers};
+use super::{child_first, runtime_section, spawn, tell_sanitizers};
 use crate::arch::{self, Message};
+use crate::sched::event::{self, Stop, Whereabouts};
 use crate::sched::idle::locked_m;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::g::{G, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
+use crate::sched::word::status::Status;
+use crate::sys::clock::nanotime;
 use crate::sys::sanitizer;
 
 /// The loop of an M on g0: runs goroutines until the thread has to end.
@@ -49,11 +51,23 @@ enum Outcome {
 /// Called on g0: runs `g`, and the goroutines that follow it directly, until one of them switches to g0.
 fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
     loop {
+        if event::is_on() {
+            log_start(m, g);
+        }
+        if m.cpu_time.is_pending() {
+            m.cpu_time.charge_scheduler();
+        }
         enter_goroutine(m, g);
         tell_sanitizers::from_g0(m, g);
         // SAFETY: we own g (G2), so no other thread resumes it; goroutines switch back to the saved g0.
         let _ = unsafe { arch::switch(m.g0.as_ptr(), g.context.get(), nobody_stopped(m)) };
         let Some(stopped) = m.current() else { unreachable!("a goroutine switched to g0") };
+        if m.cpu_time.counts_stop() {
+            runtime_section::measure_own_if_late(m);
+        }
+        if m.cpu_time.is_pending() {
+            m.charge(stopped);
+        }
         m.set_current(None);
         m.use_own_tls();
         tell_sanitizers::to_g0(m, stopped, m.why.get());
@@ -103,6 +117,12 @@ pub(crate) fn run_child_first(g: &'static G, child: &'static G) {
 
 #[inline(always)]
 fn switch_directly(m: &'static M, g: &'static G, why: Switch, next: &'static G) {
+    if event::is_on() {
+        log_switch(m, g, why, Some(next));
+    }
+    if m.cpu_time.is_pending() {
+        m.charge(g);
+    }
     if sanitizer::is_active() {
         return switch_and_tell(m, g, why, next);
     }
@@ -132,6 +152,9 @@ fn switch_to_g0(m: &'static M, g: &'static G, why: Switch, next: Option<&'static
         SCHED.wake_p();
     }
     m.why.set(why);
+    if event::is_on() {
+        log_switch(m, g, why, None);
+    }
     // SAFETY: g0 waits in `run_until_idle`.
     let message = unsafe { arch::switch(g.context.as_ptr(), m.g0.get(), nobody_stopped(m)) };
     finish_switch(message);
@@ -168,7 +191,7 @@ pub(crate) fn finish_switch([m, stopped]: Message) -> &'static M {
             count_yield(owned_p(m), g);
             SCHED.requeue_yielded(owned_p(m), g);
         } else if why == Switch::Park as usize && g.bubble.get() == 0 {
-            if !after_park(owned_p(m), g) {
+            if !after_park(m, owned_p(m), g) {
                 SCHED.ready_on(owned_p(m), g);
             }
         } else {
@@ -205,10 +228,14 @@ fn count_yield(p: &'static P, g: &'static G) {
 
 /// Commits the park of `g`. False: it was readied while it was stopping, and must run on.
 #[inline(always)]
-fn after_park(p: &'static P, g: &'static G) -> bool {
+fn after_park(m: &'static M, p: &'static P, g: &'static G) -> bool {
     p.stats.parks.add(1);
     g.set_status(Status::Waiting);
-    g.park.commit()
+    let parked = g.park.commit();
+    if !parked && event::is_on() {
+        m.unblocked(g);
+    }
+    parked
 }
 
 /// Deals with a stopped goroutine whose stack is no longer in use, according to why it stopped.
@@ -217,7 +244,7 @@ fn after_stop(m: &'static M, g: &'static G, why: Switch) -> After {
         Switch::Park => {
             let bubble = g.bubble.get();
             let for_io = bubble != 0 && g.wait_reason().is_io();
-            if !after_park(owned_p(m), g) {
+            if !after_park(m, owned_p(m), g) {
                 return After::GoOn;
             }
             if bubble != 0 {
@@ -263,6 +290,82 @@ fn after_preemption(p: &'static P, g: &'static G, why: Switch) {
     SCHED.lock().push_preempted(g);
     // This M may go on with another goroutine.
     SCHED.wake_p();
+}
+
+/// Where `g` is. The caller runs on the stack of `g`, inside the runtime.
+fn whereabouts(g: &'static G) -> Whereabouts {
+    Whereabouts {
+        sampler: hooks().sample_stack,
+        stack: g.slot.stack(),
+        site: g.site.get().map_or(0, |site| ptr::from_ref(site) as usize),
+        depth: (ptr::from_ref(g) as usize).saturating_sub(arch::stack_pointer()),
+    }
+}
+
+/// Writes down that the wait of `g` has ended: because of `by`, the calling goroutine, which is inside the
+/// runtime, or of a thread that runs none.
+#[cold]
+#[inline(never)]
+pub(crate) fn log_unblocked(g: &'static G, by: Option<&'static G>) {
+    match by {
+        Some(by) => by.m().unblocked_by(g, &whereabouts(by)),
+        None => SCHED.platform.unblocked_by_thread(g),
+    }
+}
+
+/// Writes down that `g`, the calling goroutine, enters a marked call on `m`.
+#[cold]
+#[inline(never)]
+pub(crate) fn log_call(m: &'static M, g: &'static G) {
+    m.log.call_began(g.id(), &whereabouts(g));
+}
+
+/// Writes down that `g`, which runs on `m`, stops, and that `next` starts in its place. The caller runs on
+/// the stack of `g`, inside the runtime.
+#[cold]
+#[inline(never)]
+fn log_switch(m: &'static M, g: &'static G, why: Switch, next: Option<&'static G>) {
+    if why == Switch::Park && event::measures_waits() {
+        g.measure_wait(nanotime());
+    }
+    let now = m.log.switched(g.id(), how_it_stops(g, why), next.map(G::id), Some(&whereabouts(g)));
+    if stays_runnable(why) {
+        g.became_runnable(now);
+    }
+    if let Some(next) = next {
+        next.begins_to_run(now);
+    }
+}
+
+/// Writes down that `g` starts on `m`. The caller is on g0.
+#[cold]
+#[inline(never)]
+fn log_start(m: &'static M, g: &'static G) {
+    g.begins_to_run(m.log.started(g.id()));
+}
+
+/// Writes down that a signal handler on the thread of `m` stops `g`.
+pub(crate) fn log_stop(m: &'static M, g: &'static G, why: Switch) {
+    if event::is_on() {
+        let now = m.log.switched(g.id(), how_it_stops(g, why), None, None);
+        if stays_runnable(why) {
+            g.became_runnable(now);
+        }
+    }
+}
+
+fn stays_runnable(why: Switch) -> bool {
+    !matches!(why, Switch::Park | Switch::End | Switch::Gone)
+}
+
+fn how_it_stops(g: &'static G, why: Switch) -> Stop {
+    match why {
+        Switch::Park => Stop::Wait(g.wait_reason() as u8),
+        Switch::Yield | Switch::AfterChild => Stop::Yield,
+        Switch::NeedP => Stop::NeedsP,
+        Switch::Preempt | Switch::Interrupted => Stop::Preempt,
+        Switch::End | Switch::Gone => Stop::End,
+    }
 }
 
 #[inline]

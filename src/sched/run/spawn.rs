@@ -14,13 +14,14 @@ use super::child_first;
 use super::runtime_section::{self, Section};
 use super::schedule::{self, After};
 use crate::arch;
+use crate::sched::event::{self, New};
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::current::mark_block;
 use crate::sched::types::g::{G, Info, Switch};
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
-use crate::sched::types::status::Status;
 use crate::sched::word::pinned_readers;
+use crate::sched::word::status::Status;
 use crate::stack::cache::{self, Local};
 use crate::stack::size::Need;
 use crate::stack::slab;
@@ -38,6 +39,8 @@ pub(crate) struct Spec {
 
 /// What a goroutine does. Both parts must not unwind.
 pub(crate) trait Body {
+    /// The type of the user's function, for traces.
+    const FUNCTION: fn() -> &'static str;
     /// The user's code.
     fn run(&mut self);
     /// Called after the destructors of its thread-locals: readies the joiner. True: user code ran meanwhile
@@ -71,6 +74,10 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
         fill(g, id, 0, spec, info, body);
         SCHED.platform.created_outside.fetch_add(1, Ordering::Relaxed);
         g.bubble.set(spec.bubble.unwrap_or(0));
+        g.test.set(0);
+        if event::is_on() {
+            log_new::<B>(g, spec, info, None);
+        }
         if g.bubble.get() != 0 {
             (hooks().bubble.started)(g, None);
             return Ok(id);
@@ -99,6 +106,10 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     fill(g, id, section.g().id(), spec, info, body);
     p.stats.created.add(1);
     g.bubble.set(spec.bubble.unwrap_or(section.g().bubble.get()));
+    g.test.set(section.g().test.get());
+    if event::is_on() {
+        log_new::<B>(g, spec, info, Some(section.m()));
+    }
     if g.bubble.get() != 0 {
         (hooks().bubble.started)(g, Some(p));
         return Ok(id);
@@ -109,6 +120,20 @@ pub(crate) unsafe fn launch<B: Body>(spec: &Spec, info: *const Info, body: B) ->
     }
     SCHED.ready_on(p, g);
     Ok(id)
+}
+
+/// Writes down that `g` was made, on `m` or on a thread that is no M. Its `info` is valid for as long as the
+/// caller owns it.
+#[cold]
+#[inline(never)]
+fn log_new<B: Body>(g: &'static G, spec: &Spec, info: *const Info, m: Option<&'static M>) {
+    // SAFETY: the promise of `launch`; the goroutine has not begun to run.
+    let name = unsafe { info.as_ref() }.and_then(|info| info.name.as_deref());
+    let new = New { id: g.id(), site: spec.site, function: B::FUNCTION(), name };
+    g.became_runnable(match m {
+        Some(m) => m.log.created(&new),
+        None => new.made_outside(),
+    });
 }
 
 fn enter_again() -> Section {
@@ -212,6 +237,7 @@ unsafe extern "C" fn main<B: Body>(body: usize, first: usize, second: usize) -> 
     // SAFETY: `fill` wrote it there for us.
     unsafe { (*body).run() };
     leave_tls(g);
+    runtime_section::settle(g); // while it has an account
     g.info.store(ptr::null_mut(), Ordering::Relaxed);
     pinned_readers::let_them_finish();
     // SAFETY: taken once.

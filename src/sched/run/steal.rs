@@ -66,6 +66,7 @@ impl<X: Platform> Sched<X> {
         }
         own.stats.steals.add(1);
         own.stats.stolen.add(count as u64);
+        own.stats.last_victim.store(victim.id + 1, Ordering::Relaxed);
         // SAFETY: the queue holds pointers to Gs only, and this one is ours now.
         Some(unsafe { &**last })
     }

@@ -11,17 +11,21 @@
 //!   to another M between any two instructions: what [`G::m`] returned before is out of date then.
 
 use std::cell::Cell;
+use std::mem::offset_of;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use super::m::M;
-use super::status::{Status, WaitReason};
 use crate::base::list::{Linked, List};
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerU8, OwnerU32, OwnerU64, OwnerUsize};
+use crate::sched::account::cpu_time::GoroutineTime;
+use crate::sched::account::labels::Labels;
+use crate::sched::event::EVENTS;
 use crate::sched::word::future_word::FutureWord;
 use crate::sched::word::park_word::ParkWord;
+use crate::sched::word::status::{Status, WaitReason};
 use crate::stack::slot::Slot;
 
 /// Why a goroutine stops.
@@ -77,6 +81,13 @@ pub(crate) mod thread_state {
 
 /// Flag beside the wait reason: a timer may end the wait ([`G::set_wait`]).
 const TIMED: u8 = 0x80;
+/// Flag beside the wait reason: the wait is measured ([`G::measure_wait`]).
+const MEASURED: u8 = 0x40;
+/// Flag beside the status: see [`G::mark_status`].
+const MARK: u8 = 0x80;
+/// Both flags beside the wait reason.
+const FLAGS: u8 = TIMED | MEASURED;
+const _: () = assert!(WaitReason::COUNT <= MEASURED as usize);
 
 /// What reports say about a goroutine; it lives in the join packet.
 #[derive(Debug)]
@@ -84,6 +95,15 @@ pub(crate) struct Info {
     pub(crate) name: Option<Arc<str>>,
     /// What limits its waits: see `park/limit.rs`.
     pub(crate) limit: AtomicPtr<()>,
+    /// Its labels, and the CPU time that it has used.
+    pub(crate) account: GoroutineTime,
+}
+
+impl Info {
+    #[inline]
+    pub(crate) fn new(name: Option<Arc<str>>, labels: Labels) -> Info {
+        Info { name, limit: AtomicPtr::new(ptr::null_mut()), account: GoroutineTime::new(labels) }
+    }
 }
 
 /// Two cache lines: the first is what every switch touches.
@@ -96,6 +116,8 @@ pub(crate) struct G {
     pub(crate) firsts: AtomicU8,
     /// How many nested runtime sections it is in (G4). A goroutine starts, stops and ends in one.
     pub(crate) in_runtime: Depth,
+    /// The test that it belongs to, or 0: see `runtime/deny_leaks.rs`. Its children belong to it, too.
+    pub(crate) test: OwnerU8,
     m: AtomicPtr<M>,
     /// The thread pointer of its TLS block while it uses it, 0 for a shared-TLS goroutine.
     pub(crate) tp: OwnerUsize,
@@ -131,11 +153,31 @@ pub(crate) struct G {
     pub(crate) info: AtomicPtr<Info>,
     pub(crate) parent: OwnerU64,
     pub(crate) wait_object: AtomicUsize,
-    /// The time of the coarse clock when it parked (ns).
+    /// The time when it parked (ns): of the coarse clock, unless the wait is measured. While it is runnable,
+    /// the time when it became that, if latencies are watched (`event/latency_watch.rs`).
     pub(crate) parked_at: AtomicU64,
     /// Its stack and its TLS block.
     pub(crate) slot: Slot,
 }
+
+/// What a debugger shows of a goroutine (`diag/gdb/`): offsets of fields, and the flags beside the wait
+/// reason.
+pub(crate) const FOR_DEBUGGERS: [(&str, *const ()); 14] = [
+    ("g.status", ptr::without_provenance(offset_of!(G, status))),
+    ("g.m", ptr::without_provenance(offset_of!(G, m))),
+    ("g.context", ptr::without_provenance(offset_of!(G, context))),
+    ("g.lock_count", ptr::without_provenance(offset_of!(G, lock_count))),
+    ("g.wait_reason", ptr::without_provenance(offset_of!(G, wait_reason))),
+    ("g.bubble", ptr::without_provenance(offset_of!(G, bubble))),
+    ("g.id", ptr::without_provenance(offset_of!(G, id))),
+    ("g.site", ptr::without_provenance(offset_of!(G, site))),
+    ("g.info", ptr::without_provenance(offset_of!(G, info))),
+    ("g.parent", ptr::without_provenance(offset_of!(G, parent))),
+    ("g.parked_at", ptr::without_provenance(offset_of!(G, parked_at))),
+    ("g.place", ptr::without_provenance(offset_of!(G, slot) + Slot::PLACE)),
+    ("info.name", ptr::without_provenance(offset_of!(Info, name))),
+    ("wait flags", ptr::without_provenance(FLAGS as usize)),
+];
 
 /// A count that only the goroutine itself, or a signal handler on its thread, changes. Other threads read it.
 pub(crate) struct Depth(AtomicU8);
@@ -177,6 +219,7 @@ impl G {
             status: AtomicU8::new(Status::Dead as u8),
             firsts: AtomicU8::new(0),
             in_runtime: Depth(AtomicU8::new(1)),
+            test: OwnerU8::new(0),
             m: AtomicPtr::new(ptr::null_mut()),
             tp: OwnerUsize::new(0),
             context: OwnerUsize::new(0),
@@ -211,6 +254,17 @@ impl G {
         unsafe { self.info.load(Ordering::Acquire).as_ref() }
     }
 
+    /// Its labels; none at its very end.
+    ///
+    /// # Safety
+    /// As [`info`](G::info), and the caller is one of those that `account/labels.rs` lists: the goroutine
+    /// itself, a signal handler that interrupts it, its owner, or a pinned reader.
+    #[inline]
+    pub(crate) unsafe fn labels(&self) -> Labels {
+        // SAFETY: the caller's promise.
+        unsafe { self.info().map_or(Labels::NONE, |info| info.account.labels.get()) }
+    }
+
     /// Records for reports that it is about to wait. `now` is the time of the coarse clock; `timed`: a timer
     /// may end the wait.
     #[inline]
@@ -218,6 +272,36 @@ impl G {
         self.wait_reason.store(reason as u8 | if timed { TIMED } else { 0 }, Ordering::Relaxed);
         self.wait_object.store(object, Ordering::Relaxed);
         self.parked_at.store(now, Ordering::Relaxed);
+    }
+
+    /// After [`set_wait`](G::set_wait): has the wait measured, from `now` on (`types/wait_times.rs`).
+    #[cold]
+    pub(crate) fn measure_wait(&self, now: u64) {
+        self.wait_reason.store(self.wait_reason.load(Ordering::Relaxed) | MEASURED, Ordering::Relaxed);
+        self.parked_at.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether its wait, which has just ended, was measured.
+    #[inline]
+    pub(crate) fn wait_is_measured(&self) -> bool {
+        self.wait_reason.load(Ordering::Relaxed) & MEASURED != 0
+    }
+
+    /// It has become runnable at the time `now` (ns), and belongs to the caller. For observers.
+    #[inline]
+    pub(crate) fn became_runnable(&self, now: u64) {
+        if EVENTS.latency.is_on() {
+            self.parked_at.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// It begins to run at the time `now` (ns), on the caller's M. For observers.
+    #[inline]
+    pub(crate) fn begins_to_run(&self, now: u64) {
+        // Goroutines of a bubble take turns.
+        if EVENTS.latency.is_on() && self.bubble.get() == 0 {
+            EVENTS.latency.see(self.parked_at.load(Ordering::Relaxed), now);
+        }
     }
 
     /// For a new goroutine, which has not waited yet.
@@ -228,7 +312,28 @@ impl G {
 
     #[inline]
     pub(crate) fn status(&self) -> Status {
-        Status::from_u8(self.status.load(Ordering::Relaxed))
+        Status::from_u8(self.status.load(Ordering::Relaxed) & !MARK)
+    }
+
+    /// Marks its present status. The mark is gone as soon as the status is set again, even to the same one:
+    /// so the stall watchdog sees whether a goroutine has moved, at no cost to the goroutine. True: it was
+    /// not marked before.
+    pub(crate) fn mark_status(&self) -> bool {
+        self.status.fetch_or(MARK, Ordering::Relaxed) & MARK == 0
+    }
+
+    /// Takes the mark away, if it is still there.
+    #[allow(dead_code, reason = "only the debug server calls it")]
+    pub(crate) fn unmark_status(&self) {
+        let marked = self.status.load(Ordering::Relaxed) | MARK;
+        // If it fails, the status was set, which has removed the mark.
+        let _ = self.status.compare_exchange(marked, marked & !MARK, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether the status has not been set since it was marked. Acquire: what the caller reads afterwards,
+    /// and a SeqCst fence what it read before, is as old as the mark.
+    pub(crate) fn has_marked_status(&self) -> bool {
+        self.status.load(Ordering::Acquire) & MARK != 0
     }
 
     /// For reports; it synchronises nothing.
@@ -265,7 +370,7 @@ impl G {
     }
 
     pub(crate) fn wait_reason(&self) -> WaitReason {
-        WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !TIMED)
+        WaitReason::from_u8(self.wait_reason.load(Ordering::Relaxed) & !FLAGS)
     }
 
     /// Whether a timer or I/O ended its last wait, or may have. Such a goroutine will likely run only

@@ -8,6 +8,7 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
+use std::mem::offset_of;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
@@ -16,31 +17,40 @@ use super::p::P;
 use crate::base::lock::RawLock;
 use crate::base::note::Note;
 use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerUsize};
+use crate::sched::account::cpu_time::ThreadTime;
+use crate::sched::event::{self, Waker, Whereabouts, log::Log};
+use crate::sched::word::unmarked_call::UnmarkedCall;
 use crate::sys::sanitizer::Fiber;
 use crate::sys::signal::ThreadSignals;
 
+/// In the order in which it is written here: what a switch needs comes first and lies in one cache line.
+#[repr(C, align(64))]
 pub(crate) struct M {
-    pub(crate) id: u32,
     p: AtomicPtr<P>,
     current: AtomicPtr<G>,
     /// The thread's own thread pointer, and the one that is in the register now (`types/thread_pointer.rs`).
     pub(crate) own_tp: Cell<usize>,
     pub(crate) tp: Cell<usize>,
-    pub(crate) tid: AtomicU32,
-    /// The number of its thread, which no other M and no later thread of this M has.
-    pub(crate) number: Cell<u32>,
-    /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
-    pub(crate) current_slot: Cell<*const Cell<*const G>>,
-    pub(crate) random: Cell<u64>,
     /// g0's stack pointer while a goroutine runs, and why that goroutine switched back to g0.
     pub(crate) g0: Cell<usize>,
     pub(crate) why: Cell<Switch>,
+    /// The number of its thread, which no other M and no later thread of this M has.
+    pub(crate) number: Cell<u32>,
+    /// The CPU time of its thread. Each switch looks at the first word.
+    pub(crate) cpu_time: ThreadTime,
+    /// The address of `CURRENT` in the thread's own TLS, for shared-TLS goroutines.
+    pub(crate) current_slot: Cell<*const Cell<*const G>>,
+    pub(crate) id: u32,
+    pub(crate) tid: AtomicU32,
+    pub(crate) random: Cell<u64>,
     /// The P that it left in `Syscall` when it entered a blocking call.
     pub(crate) syscall_p: Cell<Option<&'static P>>,
     /// Held by sysmon while it tries to take the P away.
     pub(crate) detaching: RawLock,
     /// sysmon's: the CPU time of its thread (ns) when it was first seen without a P, or 0.
     pub(crate) cpu_when_detached: Cell<u64>,
+    /// The unmarked blocking call of its goroutine.
+    pub(crate) call: UnmarkedCall,
     /// While a signal handler keeps its goroutine stopped: what the kernel passed to the handler.
     pub(crate) interrupted: AtomicPtr<c_void>,
     /// What the kernel keeps for the thread about signals; `None` while it is not known.
@@ -65,9 +75,19 @@ pub(crate) struct M {
     pub(crate) locked_g: OwnerRef<G>,
     /// Its thread is running.
     pub(crate) alive: AtomicBool,
+    /// What it does, while the tracer is on.
+    pub(crate) log: Log,
     /// The M that was made before this one.
     pub(crate) older: Cell<Option<&'static M>>,
 }
+
+/// What a debugger shows of an M (`diag/gdb/`): offsets of fields.
+pub(crate) const FOR_DEBUGGERS: [(&str, *const ()); 4] = [
+    ("m.id", ptr::without_provenance(offset_of!(M, id))),
+    ("m.current", ptr::without_provenance(offset_of!(M, current))),
+    ("m.tid", ptr::without_provenance(offset_of!(M, tid))),
+    ("m.g0", ptr::without_provenance(offset_of!(M, g0))),
+];
 
 /// A tag in `M::p`: sysmon is about to take the P away.
 const LEAVING: usize = 1;
@@ -81,6 +101,7 @@ impl M {
             id,
             p: AtomicPtr::new(ptr::null_mut()),
             current: AtomicPtr::new(ptr::null_mut()),
+            cpu_time: ThreadTime::new(),
             own_tp: Cell::new(0),
             tp: Cell::new(0),
             tid: AtomicU32::new(0),
@@ -92,6 +113,7 @@ impl M {
             syscall_p: Cell::new(None),
             detaching: RawLock::new(),
             cpu_when_detached: Cell::new(0),
+            call: UnmarkedCall::new(),
             interrupted: AtomicPtr::new(ptr::null_mut()),
             signals: Cell::new(None),
             signalled: AtomicBool::new(false),
@@ -105,7 +127,31 @@ impl M {
             idle: Cell::new(false),
             locked_g: OwnerRef::new(),
             alive: AtomicBool::new(false),
+            log: Log::new(id),
             older: Cell::new(None),
+        }
+    }
+
+    /// For observers (`event::is_on`): the wait of `g` has ended. The caller runs on this M, inside the
+    /// runtime, and `g` belongs to it.
+    #[cold]
+    pub(crate) fn unblocked(&self, g: &G) {
+        let now = self.log.unblocked(g.id());
+        self.add_wait_of(g, Waker::Runtime);
+        g.became_runnable(now);
+    }
+
+    /// As [`unblocked`](M::unblocked), by the running goroutine, which is at `place`.
+    #[cold]
+    pub(crate) fn unblocked_by(&self, g: &G, place: &Whereabouts) {
+        let now = self.log.unblocked_by(g.id(), place);
+        self.add_wait_of(g, Waker::Goroutine(place));
+        g.became_runnable(now);
+    }
+
+    fn add_wait_of(&self, g: &G, waker: Waker<'_>) {
+        if let Some(p) = self.p() {
+            p.wait_times.add_wait_of(g, waker);
         }
     }
 
@@ -124,8 +170,27 @@ impl M {
         !p.is_null() && p.addr() & LEAVING == 0
     }
 
+    /// Gives the M a P, or takes its P away. Called on its own thread.
     #[inline]
     pub(crate) fn set_p(&'static self, p: Option<&'static P>) {
+        if event::is_on() {
+            match (p, self.p()) {
+                (Some(new), _) => self.log.proc_started(new.id),
+                (None, Some(old)) => self.log.proc_stopped(old.id),
+                (None, None) => {}
+            }
+        }
+        self.replace_p(p);
+    }
+
+    /// Leaves its P behind in a blocking call of its goroutine.
+    #[inline]
+    pub(crate) fn leave_p(&'static self) {
+        self.replace_p(None);
+    }
+
+    #[inline]
+    fn replace_p(&'static self, p: Option<&'static P>) {
         if let Some(p) = p {
             p.m.store(ptr::from_ref(self).cast_mut(), Ordering::Relaxed);
         }
@@ -138,7 +203,19 @@ impl M {
         if let Some(p) = self.syscall_p.take()
             && p.take_from_syscall()
         {
-            self.set_p(Some(p));
+            if event::is_on()
+                && let Some(g) = self.current()
+            {
+                // Since this M left the P, another one may have had it, and left it behind as well.
+                match p.m().filter(|last| !ptr::eq(*last, self)) {
+                    None => self.log.call_ended(g.id()),
+                    Some(last) => {
+                        event::stolen(last.id, p.id);
+                        self.log.call_ended_with_new_p(g.id(), p.id);
+                    }
+                }
+            }
+            self.replace_p(Some(p));
             return true;
         }
         self.wait_for_detach();
@@ -189,6 +266,15 @@ impl M {
     #[inline]
     pub(crate) fn set_current(&self, g: Option<&'static G>) {
         self.current.store(g.map_or(ptr::null_mut(), |g| ptr::from_ref(g).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// Charges `g`, which runs on this M and is about to stop, with the CPU time that is pending. Called on
+    /// the M's thread, inside the runtime.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn charge(&self, g: &'static G) {
+        // SAFETY: it has not ended, because it runs.
+        self.cpu_time.charge(unsafe { g.info() }.map(|info| &info.account));
     }
 
     /// The kernel's id of its thread.

@@ -6,6 +6,6 @@ pub(crate) mod g;
 mod g_slots;
 pub(crate) mod m;
 pub(crate) mod p;
-pub(crate) mod status;
 mod thread_pointer;
+pub(crate) mod wait_times;
 pub(crate) mod waiter;

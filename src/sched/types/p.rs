@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use super::g::G;
 use super::m::M;
+use super::wait_times::WaitTimes;
 use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
+use crate::sched::event;
 use crate::sched::queue::deferred_wake::DeferredWake;
 use crate::sched::queue::latency_sampler::Sampler;
 use crate::sched::queue::runq::RunQueue;
@@ -51,6 +53,8 @@ pub(crate) struct P {
     pub(crate) timers: Timers,
     pub(crate) stats: Stats,
     pub(crate) sampler: Sampler,
+    /// The waits that its owners ended, while they are measured.
+    pub(crate) wait_times: WaitTimes,
 }
 
 // SAFETY: see P1.
@@ -71,6 +75,8 @@ pub(crate) struct Stats {
     pub(crate) syscalls: Counter,
     pub(crate) preempted: Counter,
     pub(crate) preempted_by_signal: Counter,
+    /// The P from which it stole last, plus one; 0: it has not stolen yet.
+    pub(crate) last_victim: AtomicU32,
 }
 
 /// A count with one writer at a time.
@@ -124,6 +130,7 @@ impl P {
             timers: Timers::new(),
             stats: Stats::default(),
             sampler: Sampler::new(),
+            wait_times: WaitTimes::new(),
         }
     }
 }
@@ -135,6 +142,18 @@ impl P {
             && self.in_syscall.compare_exchange(true, false, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// As [`take_from_syscall`](P::take_from_syscall), for a thread that is not that M.
+    pub(crate) fn retake(&self) -> bool {
+        let taken = self.take_from_syscall();
+        if taken
+            && event::is_on()
+            && let Some(m) = self.m()
+        {
+            event::stolen(m.id, self.id);
+        }
+        taken
+    }
+
     /// Runs `f` on the slots that this P keeps.
     ///
     /// # Safety
@@ -143,6 +162,11 @@ impl P {
     pub(crate) unsafe fn with_slots<R>(&self, f: impl FnOnce(&mut cache::Local) -> R) -> R {
         // SAFETY: the caller's promise.
         f(unsafe { &mut *self.slots.get() })
+    }
+
+    /// For the tracer: whether `m` is in a marked call and has left this P behind.
+    pub(crate) fn in_syscall_of(&self, m: &M) -> bool {
+        self.in_syscall.load(Ordering::Relaxed) && self.m().is_some_and(|last| std::ptr::eq(last, m))
     }
 
     /// The M that has it or had it last.

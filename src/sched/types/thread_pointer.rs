@@ -18,6 +18,7 @@ impl M {
         self.tid.store(tid, Ordering::Relaxed);
         static THREADS: AtomicU32 = AtomicU32::new(1);
         self.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+        self.cpu_time.thread_begins();
         tls::malloc_cache::make();
         self.fiber.adopt_thread();
         self.current_slot.set(current_slot);

@@ -3,7 +3,9 @@
 use super::StackPage;
 use crate::base::atomic::Ordering;
 use crate::sched::park::wait::WaitPlace;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
+use crate::sync::Once;
+use crate::sync::raw::condvar::RawCondvar;
 use crate::sync::raw::mutex::RawMutex;
 use crate::sync::raw::rwlock::{RawRwLock, TO_READ_UPGRADABLY, TO_UPGRADE, UPGRADABLE, WRITER, readers};
 use crate::sync::raw::waitq::Node;
@@ -13,7 +15,7 @@ use crate::sync::raw::waitq::Node;
 pub(crate) enum Holders {
     /// The lock is free, or its holder is not known.
     Nobody,
-    /// One writer.
+    /// One writer, or the one that runs the function of a `Once`.
     Writer(StackPage),
     /// `count` readers of the lock at this address, and perhaps an upgradable reader besides.
     Readers { count: u64, lock: usize, upgradable: Option<StackPage> },
@@ -32,6 +34,9 @@ impl Holders {
             match reason {
                 WaitReason::Mutex => {
                     RawMutex::holder_of(WaitPlace::at(object).object).map_or(Holders::Nobody, Holders::Writer)
+                }
+                WaitReason::Once => {
+                    Once::runner_of(WaitPlace::at(object).object).map_or(Holders::Nobody, Holders::Writer)
                 }
                 WaitReason::RwLockRead | WaitReason::RwLockWrite => {
                     RawRwLock::holders_of(WaitPlace::at(object).object)
@@ -115,4 +120,15 @@ impl Blockers {
         let member_of = writes.then_some(Crowd::Writers(place.object));
         node.waits().then_some(Blockers { holder, crowd, member_of })
     }
+}
+
+/// Whether a goroutine that waits at a condition variable is in its queue, and was not notified.
+///
+/// # Safety
+/// The goroutine stays parked there until this returns, and nobody changes the queue meanwhile.
+pub(crate) unsafe fn waits_for_notification(place: &WaitPlace) -> bool {
+    // SAFETY: the parked goroutine borrows the condition variable.
+    let raw = unsafe { &*(place.object as *const RawCondvar) };
+    !raw.queue.is_locked()
+        && raw.queue.lock_inside().has_claimable(|node| std::ptr::from_ref(node) as usize == place.node)
 }

@@ -16,7 +16,7 @@ use super::mutex::RawMutex;
 use super::waitq::{Claimed, ClaimedList, GRANTED, NOTIFIED, Node, Queue, RETRY, Unlinked};
 use crate::base::atomic::{AtomicU32, Ordering};
 use crate::base::lock::Lock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The tag of a waiter with a deadline, which cannot be moved. The tag of any other waiter is the address of
 /// its mutex.

@@ -60,7 +60,7 @@ use super::starvation::StarvationClock;
 use super::waitq::{Claimed, GRANTED, Node, Queue, RETRY, Unlinked};
 use crate::base::atomic::{AtomicU32, Ordering, fence, fence_after_seq_cst, heavy_fence, light_fence};
 use crate::base::lock::Lock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 use crate::sync::holder::{self, StackPage};
 
 const FREE: u32 = 0;

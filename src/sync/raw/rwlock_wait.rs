@@ -11,7 +11,7 @@ use super::spin::Spin;
 use super::starvation::{self, StarvationClock};
 use super::waitq::{GRANTED, Node, Queue, RETRY};
 use crate::base::atomic::Ordering;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 impl RawRwLock {
     /// Waits for a read lock. The caller has added its READER to the word, which was `before`.

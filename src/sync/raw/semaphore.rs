@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::waitq::{ClaimedList, GRANTED, Node, Queue};
 use crate::base::atomic::{AtomicUsize, Ordering};
 use crate::base::lock::{Lock, Rank, Ranked};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 const QUEUED: usize = 1;
 pub(in crate::sync) const ONE: usize = 2;

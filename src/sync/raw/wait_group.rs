@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::waitq::{GRANTED, Node, Queue};
 use crate::base::atomic::{AtomicU64, Ordering};
 use crate::base::lock::Lock;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 const QUEUED: u64 = 1;
 const ONE: u64 = 2;

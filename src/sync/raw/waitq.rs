@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::sched::park::limit;
 use crate::sched::park::wait::{FIRST_FREE_CLAIM, UNCLAIMED, Wait, WaitPlace};
 use crate::sched::park::wait_queue::{self, is_queued};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The waiters of one lock, in the order of their arrival. It is guarded by a runtime lock.
 pub(crate) type Queue = wait_queue::Queue<usize>;

@@ -4,7 +4,7 @@ use std::ptr;
 
 use crate::sched::park::park_ready::park;
 use crate::sched::park::wait::TIMED_OUT;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 use crate::sync::raw::waitq::{GRANTED, Node, Queue, RETRY};
 
 const GO: usize = GRANTED;

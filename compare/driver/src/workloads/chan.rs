@@ -7,9 +7,13 @@ const SELECT: &[Metric] = &[per_op(&[gort(0.60, "go"), gort(1.0, "tokio")])];
 const MUTEX: &[Metric] = &[per_op(&[gort(0.95, "go"), gort(1.0, "tokio")])];
 const ONLY_TOKIO: &[Metric] = &[per_op(&[gort(1.0, "tokio")])];
 
+/// With what the flight recorder and a trace cost: here goroutines do nothing but switch.
+const OBSERVED: &[&str] = &["gort", "gort-flight", "gort-traced", "go", "tokio", "may", "std"];
+
 pub const CHAN: &[Workload] = &[
     Workload {
         procs: Procs::Just(1),
+        peers: OBSERVED,
         sizes: &[("std", size(30_000, 10_000))],
         ..plain(
             "pingpong-1",

@@ -8,6 +8,8 @@ use super::{Metric, Of, Procs, Unit, Workload, gort, named, per_op, size, target
 
 const PEERS: &[&str] = &["gort", "go", "tokio"];
 const ECHO_PEERS: &[&str] = &["gort", "go", "tokio", "raw"];
+/// With what the flight recorder and a trace cost.
+const OBSERVED: &[&str] = &["gort", "gort-flight", "gort-traced", "go", "tokio", "raw"];
 
 const ECHO: &[Metric] = &[
     named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[gort(0.75, "go"), gort(1.0, "tokio")]),
@@ -49,7 +51,7 @@ pub const NET: &[Workload] = &[
         procs: Procs::All,
         size: size(64, 64),
         sizes: &[],
-        peers: ECHO_PEERS,
+        peers: OBSERVED,
         metrics: ECHO,
     },
     Workload {

@@ -1,7 +1,7 @@
 //! The gort peer, with P = `--procs`.
 //!
 //! Variant `shared` runs goroutines on their M's thread-local storage. Variant `unmarked` does not use
-//! `gort::blocking`.
+//! `gort::blocking`. With `flight` the flight recorder is on, with `traced` a trace is made and thrown away.
 
 #[cfg(feature = "block")]
 mod block;
@@ -18,6 +18,7 @@ mod sync;
 mod time;
 
 use compare_common::{Args, HOG_CROWD, HOGS_PER_P, MALLOC_CROWD, Outcome, unknown};
+use gort::trace::{FlightRecorder, FlightRecorderConfig};
 use kind::{Private, Shared};
 use std::time::Duration;
 
@@ -30,12 +31,27 @@ fn dispatch(args: &Args) -> Outcome {
     match args.variant.as_deref() {
         None => plain(args),
         Some("shared") => shared(args),
+        Some("flight") => with_flight_recorder(args),
+        Some("traced") => traced(args),
         #[cfg(feature = "block")]
         Some("unmarked") if args.workload == "blocking" => block::blocking_unmarked(args),
         #[cfg(feature = "net")]
         Some("unmarked") if args.workload == "http_block" => net::http_block_unmarked(args),
         Some(_) => unknown(args),
     }
+}
+
+fn with_flight_recorder(args: &Args) -> Outcome {
+    let recorder = FlightRecorder::new(FlightRecorderConfig::new());
+    recorder.start().expect("the flight recorder can be started");
+    plain(args)
+}
+
+fn traced(args: &Args) -> Outcome {
+    gort::trace::start(std::io::sink()).expect("a trace can be started");
+    let outcome = plain(args);
+    gort::trace::stop().expect("the trace can be ended");
+    outcome
 }
 
 fn shared(args: &Args) -> Outcome {

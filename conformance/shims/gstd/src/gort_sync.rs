@@ -118,7 +118,8 @@ impl Condvar {
 /// gort's channels under the names of std's. gort itself uses crossbeam's names, and has only one type of
 /// sender.
 pub mod mpsc {
-    pub use gort::chan::{bounded as sync_channel, unbounded as channel, Receiver, Sender, Sender as SyncSender};
+    pub use gort::chan::{bounded as sync_channel, unbounded as channel};
+    pub use gort::chan::{Receiver, Sender, Sender as SyncSender};
     pub use gort::chan::{IntoIter, Iter, TryIter};
     pub use gort::chan::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
 }

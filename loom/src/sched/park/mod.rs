@@ -7,8 +7,8 @@ pub(crate) mod channel_op;
 pub(crate) mod wait_queue;
 
 pub(crate) mod park_ready {
-    use crate::sched::types::status::WaitReason;
     use crate::sched::types::waiter;
+    use crate::sched::word::status::WaitReason;
 
     pub(crate) fn park(_: WaitReason, _: usize) {
         waiter::park();
@@ -33,7 +33,7 @@ pub(crate) mod limit {
     use std::time::Instant;
 
     use super::wait::Wait;
-    use crate::sched::types::status::WaitReason;
+    use crate::sched::word::status::WaitReason;
 
     pub(crate) fn park_until(
         wait: &Wait,
@@ -56,8 +56,8 @@ pub(crate) mod wait {
 
     use super::park_ready::park;
     use crate::base::atomic::{AtomicUsize, Ordering};
-    use crate::sched::types::status::WaitReason;
     use crate::sched::types::waiter::Waiter;
+    use crate::sched::word::status::WaitReason;
 
     pub(crate) const UNCLAIMED: usize = 0;
     pub(crate) const TIMED_OUT: usize = 1;

@@ -9,7 +9,7 @@ use loom::thread;
 
 use super::check;
 use crate::base::atomic::Ordering;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 use crate::sync::new_wait_group;
 use crate::sync::raw::wait_group::RawWaitGroup;
 

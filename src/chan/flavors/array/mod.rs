@@ -35,7 +35,7 @@ use crate::chan::flavors::array::ring::{CLOSED, Front, HELD, Pop, Push, Ring, WA
 use crate::chan::flavors::discard::discard_all;
 use crate::chan::flavors::relax::Relax;
 use crate::chan::waitq::{Kind, Node, Outcome, Parker, Side, Wakes};
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 pub(super) struct State {
     pub(super) receivers: Side,

@@ -36,7 +36,7 @@ use crate::chan::flavors::pad::Pad;
 use crate::chan::waitq::{Kind, Outcome, Parker, Side, Wakes};
 use crate::sched::park::channel_op::Inside;
 use crate::sched::run::runtime_section::Entered;
-use crate::sched::types::status::WaitReason;
+use crate::sched::word::status::WaitReason;
 
 /// The bit of the tail's position that says that the channel is closed. The count of messages is above it.
 const CLOSED: usize = 1;

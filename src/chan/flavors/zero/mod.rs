@@ -26,8 +26,8 @@ use crate::chan::waitq::{ELSEWHERE, Kind, Node, Outcome, Parker, Side, Wakes, fi
 use crate::sched::park::channel_op::{Caller, Inside, Stepwise};
 use crate::sched::park::park_ready::park;
 use crate::sched::run::runtime_section;
-use crate::sched::types::status::WaitReason;
 use crate::sched::types::waiter::Waiter;
+use crate::sched::word::status::WaitReason;
 
 /// The direction of an operation.
 #[derive(Clone, Copy)]

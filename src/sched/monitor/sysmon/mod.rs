@@ -12,13 +12,15 @@
 //!   (`queue/deferred_wake.rs`);
 //! - stops a goroutine that lost its P while it was blocked, has returned, and computes without a P;
 //! - fires overdue timers of Ps whose goroutines run too long;
-//! - polls for I/O if no M did for 10 ms.
+//! - polls for I/O if no M did for 10 ms;
+//! - measures the CPU time of goroutines (`cpu_ticks.rs`).
 //!
 //! `pauses.rs` chooses the pause between two looks.
 //!
 //! It never allocates and takes no lock that user code may hold.
 
 mod burst;
+mod cpu_ticks;
 mod pauses;
 mod slices;
 
@@ -37,6 +39,7 @@ use crate::sched::types::p::P;
 use crate::sys::clock::nanotime;
 use crate::sys::{signal, thread};
 use burst::Burst;
+use cpu_ticks::CpuTicks;
 use pauses::Pauses;
 use slices::Seen;
 
@@ -58,6 +61,7 @@ struct Sysmon {
     seen: Box<[Seen]>,
     pauses: Pauses,
     burst: Burst,
+    cpu_ticks: CpuTicks,
     /// The last look found something that needs sysmon to be on time: a goroutine or a marked call that has
     /// lasted since the look before, or a blocked goroutine, which others may follow.
     in_demand: bool,
@@ -113,12 +117,14 @@ pub(crate) fn run(eager: bool) {
         seen: vec![Seen::default(); MAX_PROCS].into(),
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
         burst: Burst::default(),
+        cpu_ticks: CpuTicks::new(),
         in_demand: false,
         polls: (0, 0),
         next_detached: None,
     };
     loop {
-        sysmon.pauses.rest(|| sysmon.burst.end());
+        let slept = sysmon.pauses.rest(|| sysmon.burst.end());
+        sysmon.cpu_ticks.tick(nanotime(), slept);
         sysmon.look();
     }
 }

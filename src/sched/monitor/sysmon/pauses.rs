@@ -72,15 +72,17 @@ impl Pauses {
         }
     }
 
-    /// Rests until the next look. Calls `before_sleep` if it sleeps until it is woken.
-    pub(super) fn rest(&mut self, before_sleep: impl FnOnce()) {
+    /// Rests until the next look. True: it slept until it was woken, and called `before_sleep` before.
+    pub(super) fn rest(&mut self, before_sleep: impl FnOnce()) -> bool {
         self.idle_looks = if all_idle() { self.idle_looks + 1 } else { 0 };
         if self.idle_looks > LINGER {
             before_sleep();
             self.sleep_for_good();
+            true
         } else {
             let soon = self.idle_looks == 0 || self.some_brisk;
             self.pause(if soon { self.next } else { PAUSE_BUSY });
+            false
         }
     }
 
@@ -94,6 +96,7 @@ impl Pauses {
             own.wake.wait();
         }
         own.asleep.store(false, Ordering::SeqCst);
+        SCHED.platform.watchdog.wake.set();
         self.next = PAUSE;
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::{MICRO, MILLI, SLICE, SLICE_URGENT, Sysmon, Waiting};
 use crate::sched::block::unmarked::detach;
+use crate::sched::idle::start_m::wake_housekeeper;
 use crate::sched::machine::SCHED;
 use crate::sched::monitor::preempt;
 use crate::sched::run::child_first;
@@ -20,6 +21,9 @@ const SYSCALL_MAX: u64 = 10 * MILLI;
 const BLOCKED_GRACE: u64 = 130 * MICRO;
 /// An unmarked call keeps its P this long (ns) when no other M needs it.
 const BLOCKED_MAX: u64 = 20 * MILLI;
+/// A thread may leave a signal unanswered for this long (ns) while a woken goroutine waits. A thread that has
+/// a core answers at once.
+const UNANSWERED_MAX: u64 = MILLI / 2;
 /// sysmon asks the kernel again whether a thread sleeps after at most this long (ns).
 const ASK_AT_LEAST_EVERY: u64 = 2 * MILLI;
 
@@ -38,8 +42,8 @@ pub(super) struct Seen {
     sample: Option<(u64, u64)>,
     /// As `sample`, of the first look at which this slice was not new.
     first: Option<(u64, u64)>,
-    /// The CPU time of the M's thread (ns) when a signal that it did not react to was first seen.
-    unanswered: Option<u64>,
+    /// When a signal that the M's thread did not react to was first seen, and its CPU time then (ns).
+    unanswered: Option<(u64, u64)>,
 }
 
 impl Seen {
@@ -59,8 +63,7 @@ impl Seen {
     }
 
     /// Whether the M's thread has had a core since the first look at this slice, for half of the time or for
-    /// a whole slice. If other processes had the core, taking the P does not help: this thread will get the
-    /// core back next.
+    /// a whole slice. If other processes had the core, the goroutine has not used its slice up.
     fn has_run(&mut self, now: u64, cpu: u64, slice: u64) -> bool {
         // Less CPU time than before: the P has another M, and so another thread.
         let Some((then, cpu_then)) = self.first.filter(|&(_, cpu_then)| cpu_then <= cpu) else {
@@ -71,14 +74,16 @@ impl Seen {
         used >= (now - then) / 2 || used >= slice
     }
 
-    /// Whether the M's thread has used a whole slice of CPU time while a signal was on its way to it: it
-    /// blocks the signal.
-    fn ignores_signals(&mut self, m: &'static M, cpu: u64) -> bool {
+    /// Whether a signal is on its way to the M's thread, and the thread has used a whole slice of CPU time
+    /// since: it blocks the signal. If `urgent`, also whether it has not answered for a while: then it waits
+    /// for a core, and will stop as soon as it gets one.
+    fn leaves_signal_unanswered(&mut self, m: &'static M, now: u64, cpu: u64, urgent: bool) -> bool {
         if !m.signalled.load(Ordering::Relaxed) {
             self.unanswered = None;
             return false;
         }
-        cpu.saturating_sub(*self.unanswered.get_or_insert(cpu)) >= SLICE
+        let (then, cpu_then) = *self.unanswered.get_or_insert((now, cpu));
+        cpu.saturating_sub(cpu_then) >= SLICE || (urgent && now - then >= UNANSWERED_MAX)
     }
 
     /// Whether the M used (almost) no CPU time since an earlier look at the same slice, at least `grace` (ns)
@@ -144,7 +149,7 @@ impl Sysmon {
         if is_new && (in_syscall || !in_burst) {
             // If the call's thread sleeps already, take its P without a grace period.
             let sleeps = || p.m().is_some_and(|m| thread::is_asleep(m.tid()).unwrap_or(true));
-            let retaken = in_syscall && wanted && sleeps() && p.take_from_syscall();
+            let retaken = in_syscall && wanted && sleeps() && p.retake();
             self.in_demand |= retaken;
             return retaken && hand_off(p, false);
         }
@@ -152,7 +157,7 @@ impl Sysmon {
         if in_syscall {
             self.in_demand = true;
             let retake = (wanted && age >= SYSCALL_GRACE) || age >= SYSCALL_MAX;
-            return retake && p.take_from_syscall() && hand_off(p, false);
+            return retake && p.retake() && hand_off(p, false);
         }
         let Some(m) = p.m() else { return false };
         let slice = if local { SLICE_URGENT } else { SLICE };
@@ -168,7 +173,7 @@ impl Sysmon {
             if (wanted || age >= BLOCKED_MAX)
                 && m.p().is_some_and(|own| ptr::eq(own, p))
                 && seen.is_blocked(m, now, cpu, grace)
-                && detach(m, p)
+                && detach_blocked(m, p, now)
             {
                 seen.forget_samples();
                 self.in_demand = true;
@@ -176,14 +181,20 @@ impl Sysmon {
                 return hand_off(p, in_burst);
             }
             runs = seen.has_run(now, cpu, slice);
-            // It keeps computing, without a P, until it calls the runtime.
-            if needed && seen.ignores_signals(m, cpu) && detach(m, p) {
+            // It keeps computing, without a P, until it gets the signal or calls the runtime. The M that gets
+            // the P has slept, so that the kernel gives it a core earlier than a thread that computes.
+            let urgent = waiting.urgent && waiting.unattended;
+            if needed && seen.leaves_signal_unanswered(m, now, cpu, urgent) && detach(m, p) {
                 seen.forget_samples();
                 return hand_off(p, false);
             }
         }
-        self.in_demand |= runs;
-        if (runs && needed && age >= slice) || retired {
+        // If a woken goroutine waits, a thread that waits for a core is asked, too: it then stops as soon as
+        // it gets one.
+        let urgent = local || (waiting.urgent && waiting.unattended && !runs);
+        self.in_demand |= runs || urgent;
+        let slice = if urgent { SLICE_URGENT } else { SLICE };
+        if ((runs || urgent) && needed && age >= slice) || retired {
             return preempt::request(p);
         }
         if runs && longest.is_none_or(|(since, _)| seen.since < since) {
@@ -191,6 +202,19 @@ impl Sysmon {
         }
         false
     }
+}
+
+/// Takes the P of an M whose goroutine blocks, and has the call looked at if it lasts
+/// (`diag/blocking_calls.rs`).
+fn detach_blocked(m: &'static M, p: &'static P, now: u64) -> bool {
+    m.call.begin(now);
+    let took = detach(m, p);
+    if !took {
+        m.call.forget(now);
+    } else if !SCHED.platform.housekeeper.calls_wanted.swap(true, Ordering::Relaxed) {
+        wake_housekeeper();
+    }
+    took
 }
 
 /// Hands the P to another M. In a burst of blocking calls its goroutines go to the global queue first: in its

@@ -21,8 +21,11 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    pub(crate) fn from_u8(value: u8) -> Status {
-        const ALL: [Status; 6] = [
+    /// How many there are.
+    pub(crate) const COUNT: usize = Status::Dead as usize + 1;
+
+    pub(crate) const fn from_u8(value: u8) -> Status {
+        const ALL: [Status; Status::COUNT] = [
             Status::Runnable,
             Status::Running,
             Status::Syscall,
@@ -34,7 +37,7 @@ impl Status {
     }
 
     /// Go's word for it.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Status::Runnable => "runnable",
             Status::Running => "running",
@@ -76,6 +79,9 @@ pub(crate) enum WaitReason {
 }
 
 impl WaitReason {
+    /// How many there are.
+    pub(crate) const COUNT: usize = WaitReason::Bubble as usize + 1;
+
     /// Whether the netpoller ends the wait.
     pub(crate) fn is_io(self) -> bool {
         matches!(self, WaitReason::IoRead | WaitReason::IoWrite)
@@ -87,7 +93,7 @@ impl WaitReason {
     }
 
     /// The text of dumps and traces.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             WaitReason::Join => "join",
             WaitReason::ChanSend => "chan send",
@@ -116,8 +122,8 @@ impl WaitReason {
     }
 
     /// From the number that a G stores.
-    pub(crate) fn from_u8(value: u8) -> WaitReason {
-        const ALL: [WaitReason; WaitReason::Bubble as usize + 1] = [
+    pub(crate) const fn from_u8(value: u8) -> WaitReason {
+        const ALL: [WaitReason; WaitReason::COUNT] = [
             WaitReason::Join,
             WaitReason::ChanSend,
             WaitReason::ChanReceive,
@@ -142,7 +148,7 @@ impl WaitReason {
             WaitReason::Crew,
             WaitReason::Bubble,
         ];
-        ALL[usize::from(value)]
+        ALL[value as usize]
     }
 }
 
