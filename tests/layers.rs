@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 12] = [
     &["debug"],
 ];
 
-/// Documentation, which has no code, and helpers of unit tests.
+/// Documentation, which has no code, and the helpers of unit tests.
 const OUTSIDE: [&str; 3] = ["guide", "lib", "test_util"];
 
 /// The one file of the core that may name what lies above it: it registers the hooks.
@@ -70,7 +70,9 @@ fn files() -> Vec<File> {
 }
 
 fn is_test(name: &str) -> bool {
-    name.ends_with("_tests.rs") || name.split('/').any(|part| part == "tests" || part == "tests.rs")
+    name == "test_util.rs"
+        || name.ends_with("_tests.rs")
+        || name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
 /// The code of a file: without comments, strings and what follows `#[cfg(test)]` at the beginning of a line.
