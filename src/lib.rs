@@ -109,6 +109,9 @@ pub mod time;
 mod timer;
 mod tls;
 pub mod trace;
+#[cfg(feature = "transparent")]
+#[cfg_attr(docsrs, doc(cfg(feature = "transparent")))]
+pub mod transparent;
 mod wiring;
 
 pub use blocking::{blocking, checkpoint};

@@ -2,6 +2,7 @@
 //! `sched/boot.rs` uses it.
 
 use std::ffi::c_void;
+use std::time::Instant;
 
 use crate::diag;
 use crate::goroutine;
@@ -16,7 +17,7 @@ static HOOKS: Hooks = Hooks {
     signal_on_any_thread: diag::leak::stop_all_threads::wait_if_asked,
     signal_on_m,
     all_idle: diag::all_idle,
-    housekeep: diag::housekeep,
+    housekeep,
     sample_stack: diag::dump::unwind::sample,
     bubble: bubble::HOOKS,
 };
@@ -30,6 +31,12 @@ fn boot(settings: &Settings) {
     goroutine::panic::install_hook();
     diag::boot(settings);
     trace::start_at_boot(settings);
+}
+
+fn housekeep() -> Option<Instant> {
+    #[cfg(feature = "transparent")]
+    crate::transparent::make_late_wakes();
+    diag::housekeep()
 }
 
 fn signal_on_m(m: &'static M, context: *mut c_void) {

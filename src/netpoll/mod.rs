@@ -159,11 +159,38 @@ fn add(fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
     let instance = init()?;
     // SeqCst, and before the descriptor can become ready: see `poll_wait::ensure`.
     POLLER.registered.fetch_add(1, Ordering::SeqCst);
-    let added = epoll::add(instance, fd, data);
+    let added = match epoll::add(instance, fd, data) {
+        // `transparent/` watches it: code that knew nothing of gort waited for it before.
+        #[cfg(feature = "transparent")]
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
+            let _already_gone = epoll::remove(instance, fd);
+            epoll::add(instance, fd, data)
+        }
+        added => added,
+    };
     if added.is_err() {
         POLLER.registered.fetch_sub(1, Ordering::SeqCst);
     }
     added
+}
+
+/// Watches `fd` for readiness to read and to write, as `directions` say, and for nothing else from now on.
+/// `counted`: [`POLLER`]'s count includes its events' `data` already.
+#[cfg(feature = "transparent")]
+fn watch(fd: BorrowedFd<'_>, data: u64, directions: (bool, bool), counted: bool) -> io::Result<()> {
+    let instance = init()?;
+    // SeqCst, and before the descriptor can become ready: see `poll_wait::ensure`.
+    POLLER.registered.fetch_add(usize::from(!counted), Ordering::SeqCst);
+    let watched = match epoll::modify(instance, fd, data, directions) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
+            epoll::add_for(instance, fd, data, directions)
+        }
+        result => result,
+    };
+    if watched.is_err() {
+        POLLER.registered.fetch_sub(1, Ordering::SeqCst);
+    }
+    watched
 }
 
 /// Undoes [`add`]. The kernel would do it by itself only when the last duplicate of `fd` is closed.

@@ -9,6 +9,7 @@ use super::word::{Observed, PollWord};
 
 /// A registered descriptor. It must be [`deregister`](Registration::deregister)ed before the descriptor is
 /// closed.
+#[derive(Clone, Copy)]
 pub(crate) struct Registration(&'static PollDesc);
 
 impl Registration {
@@ -27,6 +28,26 @@ impl Registration {
     pub(crate) fn deregister<S>(self, fd: BorrowedFd<'_>, enter: impl Fn() -> S) {
         super::remove(fd);
         desc::free(self.0, enter);
+    }
+
+    /// A record that is registered for no descriptor yet: [`watch`](Registration::watch) does that before each
+    /// wait.
+    #[cfg(feature = "transparent")]
+    pub(crate) fn unwatched<S>(enter: impl Fn() -> S) -> io::Result<Registration> {
+        Ok(Registration(desc::allocate(enter)?))
+    }
+
+    /// Watches `fd` for these directions from now on, and for no others. If it is ready already, there is an
+    /// edge at once. `counted`: this record counts as one that watches a descriptor; it may be another one.
+    #[cfg(feature = "transparent")]
+    pub(crate) fn watch(&self, fd: BorrowedFd<'_>, read: bool, write: bool, counted: bool) -> io::Result<()> {
+        super::watch(fd, self.0.data(), (read, write), counted)
+    }
+
+    /// Undoes [`watch`](Registration::watch).
+    #[cfg(feature = "transparent")]
+    pub(crate) fn unwatch(&self, fd: BorrowedFd<'_>) {
+        super::remove(fd);
     }
 
     /// To be called before an attempt at I/O.

@@ -87,7 +87,8 @@ fn is_blocking(reason: WaitReason) -> bool {
         | WaitReason::Semaphore
         | WaitReason::Group
         | WaitReason::Scope
-        | WaitReason::Context => true,
+        | WaitReason::Context
+        | WaitReason::Futex => true,
         WaitReason::Sleep
         | WaitReason::Future
         | WaitReason::IoRead

@@ -67,6 +67,27 @@ pub(crate) fn add(epoll: i32, fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
     control(epoll, libc::EPOLL_CTL_ADD, fd, &mut Event { events: INTEREST as u32, u64: data })
 }
 
+/// The events of a registration for reading, for writing, or for both, edge-triggered.
+#[cfg(feature = "transparent")]
+fn interest((read, write): (bool, bool)) -> u32 {
+    let read = if read { libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLPRI } else { 0 };
+    let write = if write { libc::EPOLLOUT } else { 0 };
+    (libc::EPOLLET | read | write) as u32
+}
+
+/// Registers `fd` for reading, for writing, or for both; its events carry `data`.
+#[cfg(feature = "transparent")]
+pub(crate) fn add_for(epoll: i32, fd: BorrowedFd<'_>, data: u64, directions: (bool, bool)) -> io::Result<()> {
+    control(epoll, libc::EPOLL_CTL_ADD, fd, &mut Event { events: interest(directions), u64: data })
+}
+
+/// Changes what a registered `fd` is registered for. If it is ready for that now, there is an event. The
+/// error ENOENT means that it is not registered, or that its number is of another open file now.
+#[cfg(feature = "transparent")]
+pub(crate) fn modify(epoll: i32, fd: BorrowedFd<'_>, data: u64, directions: (bool, bool)) -> io::Result<()> {
+    control(epoll, libc::EPOLL_CTL_MOD, fd, &mut Event { events: interest(directions), u64: data })
+}
+
 /// Undoes [`add`].
 pub(crate) fn remove(epoll: i32, fd: BorrowedFd<'_>) -> io::Result<()> {
     control(epoll, libc::EPOLL_CTL_DEL, fd, &mut { NO_EVENT })

@@ -25,6 +25,15 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>, nonblocking: bool) -> io::Resu
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::FIONBIO, &raw mut value) }).map(drop)
 }
 
+/// As [`set_nonblocking`], with a raw system call. Returns whether it worked.
+#[cfg(feature = "transparent")]
+pub(crate) fn set_nonblocking_without_errno(fd: BorrowedFd<'_>, nonblocking: bool) -> bool {
+    let value = libc::c_int::from(nonblocking);
+    let (fd, value) = (fd.as_raw_fd() as usize, &raw const value as usize);
+    // SAFETY: FIONBIO reads one int.
+    unsafe { syscall6(libc::SYS_ioctl, fd, libc::FIONBIO as usize, value, 0, 0, 0) == 0 }
+}
+
 /// Whether a read (or, if `write` is set, a write) can be done right now without blocking.
 pub(crate) fn is_ready(fd: BorrowedFd<'_>, write: bool) -> bool {
     wait_until_ready(fd.as_raw_fd(), write, Duration::ZERO)

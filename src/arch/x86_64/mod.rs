@@ -36,6 +36,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 pub(crate) use self::call_instruction::{Call, call_at_end};
+#[cfg(feature = "transparent")]
+pub(crate) use self::libc_syscall::libc_syscall;
 pub(crate) use self::libc_syscall::{LIBC_SYSCALL_NUMBER, libc_syscall_end};
 pub(crate) use self::signal_frame::{SignalFrame, call_before};
 use self::signal_frame::{gort_resume, gort_resume_last};

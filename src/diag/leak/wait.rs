@@ -91,6 +91,9 @@ impl Wait {
                 // SAFETY: it waits there, and all threads are stopped.
                 unsafe { waits_for_notification(place) }.then_some(Wait::Block(place.object))
             }
+            WaitReason::Futex => {
+                Some(place()).filter(|place| queued(place)).map(|place| Wait::Block(place.object))
+            }
             // SAFETY: it waits there, and all threads are stopped.
             _ => unsafe { Blockers::of_wait(reason, object).map(Wait::Lock) },
         }

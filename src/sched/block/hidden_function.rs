@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::sys::process;
 
 /// A function of libc that is hidden by a definition of ours.
-pub(super) struct Hidden {
+pub(crate) struct Hidden {
     name: &'static CStr,
     address: AtomicUsize,
 }
 
 impl Hidden {
-    pub(super) const fn new(name: &'static CStr) -> Hidden {
+    pub(crate) const fn new(name: &'static CStr) -> Hidden {
         Hidden { name, address: AtomicUsize::new(0) }
     }
 
     /// Its address; 0 if libc does not have it.
-    pub(super) fn address(&self) -> usize {
+    pub(crate) fn address(&self) -> usize {
         match self.address.load(Ordering::Relaxed) {
             0 => {
                 let found = process::next_definition(self.name);

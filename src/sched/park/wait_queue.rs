@@ -241,6 +241,13 @@ impl<T> Queue<T> {
         None
     }
 
+    /// The first node that could be claimed and that `accept` accepts.
+    #[cfg(feature = "transparent")]
+    pub(crate) fn find(&self, accept: impl Fn(&Node<T>) -> bool) -> Option<*const Node<T>> {
+        // SAFETY: as in `has_claimable`.
+        self.nodes().find(|node| accept(node) && unsafe { node.is_claimable() }).map(ptr::from_ref)
+    }
+
     /// Takes the first node out without claiming it, to move it to another queue.
     ///
     /// # Safety
@@ -398,6 +405,13 @@ impl<T> ClaimedList<T> {
     /// Lets all of them run. Call it after the queue's lock was released.
     #[inline]
     pub(crate) fn ready_all(self) {
+        self.for_each(Waiter::ready);
+    }
+
+    /// Hands all waiters to `wake`, which must call `ready` on them, or what is its equal. Call it after the
+    /// queue's lock was released.
+    #[inline]
+    pub(crate) fn for_each(self, wake: impl Fn(Waiter)) {
         let mut node = self.first;
         while !node.is_null() {
             // SAFETY: N3 holds until `ready`, so everything is read before that.
@@ -406,7 +420,7 @@ impl<T> ClaimedList<T> {
                 node = this.next.get();
                 this.waiter
             };
-            waiter.ready();
+            wake(waiter);
         }
     }
 }

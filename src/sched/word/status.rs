@@ -76,11 +76,13 @@ pub(crate) enum WaitReason {
     TimerService,
     Crew,
     Bubble,
+    /// On a futex, in code that waits by system calls of its own (`transparent/`).
+    Futex,
 }
 
 impl WaitReason {
     /// How many there are.
-    pub(crate) const COUNT: usize = WaitReason::Bubble as usize + 1;
+    pub(crate) const COUNT: usize = WaitReason::Futex as usize + 1;
 
     /// Whether the netpoller ends the wait.
     pub(crate) fn is_io(self) -> bool {
@@ -118,6 +120,7 @@ impl WaitReason {
             WaitReason::TimerService => "timer goroutine (idle)",
             WaitReason::Crew => "future goroutine (idle)",
             WaitReason::Bubble => "bubble wait",
+            WaitReason::Futex => "sync (futex)",
         }
     }
 
@@ -147,6 +150,7 @@ impl WaitReason {
             WaitReason::TimerService,
             WaitReason::Crew,
             WaitReason::Bubble,
+            WaitReason::Futex,
         ];
         ALL[value as usize]
     }
@@ -158,7 +162,7 @@ mod tests {
 
     #[test]
     fn numbers_and_reasons_agree() {
-        for value in 0..=WaitReason::Bubble as u8 {
+        for value in 0..=WaitReason::Futex as u8 {
             assert_eq!(WaitReason::from_u8(value) as u8, value);
         }
     }

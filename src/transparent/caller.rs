@@ -1,0 +1,109 @@
+//! Who calls a function of libc: a goroutine that may wait, or anything else.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::arch;
+use crate::sched::boot;
+use crate::sched::run::runtime_section;
+use crate::sched::types::current::current;
+use crate::sched::types::g::G;
+use crate::sys::{signal, thread};
+
+/// The hooks do something. Set once.
+pub(super) static ENABLED: AtomicBool = AtomicBool::new(false);
+
+/// The calling goroutine, if its calls are to wait as a goroutine does: it runs user code on its own stack.
+/// Otherwise the call is libc's: on a foreign thread, on g0, in a handler with a stack of its own, inside the
+/// runtime and in a marked blocking call.
+#[inline]
+pub(super) fn caller() -> Option<&'static G> {
+    if !ENABLED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let g = current()?;
+    let in_user_code = g.in_runtime.get() == 0 && !g.blocking.get();
+    (in_user_code && g.slot.stack().contains(&arch::stack_pointer())).then_some(g)
+}
+
+/// Whether the goroutine may stop here, which [`caller`] does not know for certain: not in a child process
+/// (of fork, or of vfork, which shares our memory), and not in a signal handler that runs on the goroutine's
+/// own stack. In a handler, the kernel blocks at least the handler's signal. (With SA_NODEFER it does not;
+/// then a handler that blocks stops its goroutine.) Two system calls, made only before a wait.
+pub(super) fn may_stop(g: &'static G) -> bool {
+    !boot::is_forked()
+        && runtime_section::on_own_m(g, |m| {
+            thread::tid() == m.tid()
+                && m.signals.get().is_none_or(|usual| {
+                    g.thread_state.get() & crate::sched::types::g::thread_state::MASK != 0
+                        || signal::blocked() == usual.blocked
+                })
+        })
+}
+
+/// An error number of the kernel.
+pub(super) type Errno = c_int;
+pub(super) type Outcome<T> = Result<T, Errno>;
+
+/// What a raw system call returned.
+#[inline]
+pub(super) fn outcome(result: isize) -> Outcome<isize> {
+    if result < 0 { Err(-result as Errno) } else { Ok(result) }
+}
+
+/// The integer that a function of libc returns: -1 if it failed.
+pub(super) trait Integer {
+    fn from_isize(value: isize) -> Self;
+}
+
+impl Integer for isize {
+    #[inline]
+    fn from_isize(value: isize) -> isize {
+        value
+    }
+}
+
+impl Integer for c_int {
+    #[inline]
+    fn from_isize(value: isize) -> c_int {
+        value as c_int
+    }
+}
+
+impl Integer for libc::c_uint {
+    #[inline]
+    fn from_isize(value: isize) -> libc::c_uint {
+        value as libc::c_uint
+    }
+}
+
+/// As libc reports it: the value, or -1 and errno.
+#[inline]
+pub(super) fn report<T: Integer>(outcome: Outcome<isize>) -> T {
+    T::from_isize(outcome.unwrap_or_else(|error| {
+        set_errno(error);
+        -1
+    }))
+}
+
+/// Out of line, and not inlined: the goroutine may be on another thread than when the function began, and the
+/// compiler may keep the address of errno.
+#[cold]
+#[inline(never)]
+fn set_errno(error: Errno) {
+    // SAFETY: libc's errno of the caller.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// The error of a libc function that has just failed on this thread.
+#[inline(never)]
+pub(super) fn errno() -> Errno {
+    // SAFETY: libc's errno of the caller.
+    unsafe { *libc::__errno_location() }
+}
+
+/// As [`outcome`], for a function of libc.
+#[inline]
+pub(super) fn of_libc(result: isize) -> Outcome<isize> {
+    if result == -1 { Err(errno()) } else { Ok(result) }
+}

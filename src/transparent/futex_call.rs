@@ -1,0 +1,154 @@
+//! `syscall`, libc's function for any system call. Of those, `SYS_futex` on private futexes is what std,
+//! parking_lot and others wait with; the rest go to the kernel.
+//!
+//! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine that
+//! waits on one makes the call in a marked section.
+
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::caller::{ENABLED, Outcome, caller, may_stop, of_libc, report};
+use super::real::Pair;
+use super::sleep::nanos_of;
+use super::{close, futex};
+use crate::arch;
+use crate::sched::block::hidden_function::Hidden;
+use crate::sched::block::marked_call::blocking;
+use crate::sched::boot;
+use crate::sched::park::clock as caller_clock;
+use crate::sys::clock;
+
+/// The arguments of a system call.
+type Arguments = [usize; 6];
+
+/// The operation without its flags.
+const OPERATION: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+
+/// libc's function `syscall`, with all the arguments that it may have: in C it takes any number, which a
+/// caller passes in the same registers and places.
+#[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
+unsafe extern "C" fn syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let arguments = [a, b, c, d, e, f];
+    let enabled = ENABLED.load(Ordering::Relaxed) && !boot::is_forked();
+    let result = match number {
+        libc::SYS_futex if enabled && b as c_int & libc::FUTEX_PRIVATE_FLAG != 0 => private_futex(arguments),
+        libc::SYS_futex if enabled => marked(number, arguments),
+        libc::SYS_close if enabled => close::close(a as c_int),
+        _ => kernel(number, arguments),
+    };
+    report::<isize>(result) as c_long
+}
+
+fn kernel(number: c_long, arguments: Arguments) -> Outcome<isize> {
+    // SAFETY: the caller of libc's function vouches for the arguments.
+    of_libc(unsafe { arch::libc_syscall(number, arguments) } as isize)
+}
+
+/// In a marked section, for a goroutine in user code.
+fn marked(number: c_long, arguments: Arguments) -> Outcome<isize> {
+    match caller() {
+        Some(_) => blocking(|| kernel(number, arguments)),
+        None => kernel(number, arguments),
+    }
+}
+
+fn private_futex(arguments: Arguments) -> Outcome<isize> {
+    let [address, flags, value, timeout, second, bits] = arguments;
+    let flags = flags as c_int;
+    let to_kernel = || kernel(libc::SYS_futex, arguments);
+    if address == 0 || !address.is_multiple_of(align_of::<u32>()) {
+        return to_kernel();
+    }
+    match flags & OPERATION {
+        libc::FUTEX_WAIT => wait(arguments, u32::MAX, false),
+        libc::FUTEX_WAIT_BITSET if bits as u32 != 0 => wait(arguments, bits as u32, true),
+        libc::FUTEX_WAKE => wake(arguments, u32::MAX),
+        libc::FUTEX_WAKE_BITSET if bits as u32 != 0 => wake(arguments, bits as u32),
+        libc::FUTEX_REQUEUE => requeue(arguments, None),
+        libc::FUTEX_CMP_REQUEUE => requeue(arguments, Some(bits as u32)),
+        libc::FUTEX_WAKE_OP => {
+            // The kernel changes the second word; whom that concerns it knows only among its own waiters.
+            // All of ours look at their words again.
+            let by_kernel = to_kernel()?;
+            let ours =
+                futex::wake(address, count(value), u32::MAX) + futex::wake(second, usize::MAX, u32::MAX);
+            Ok(by_kernel + ours as isize)
+        }
+        libc::FUTEX_LOCK_PI | libc::FUTEX_WAIT_REQUEUE_PI => {
+            let _ = timeout;
+            marked(libc::SYS_futex, arguments)
+        }
+        _ => to_kernel(),
+    }
+}
+
+/// How many waiters a wake-up is for: the kernel takes a negative number for one, as it does 0.
+fn count(value: usize) -> usize {
+    (value as c_int).max(1) as usize
+}
+
+/// `absolute`: the timeout is a moment of its clock.
+fn wait(arguments: Arguments, bitset: u32, absolute: bool) -> Outcome<isize> {
+    let [address, flags, value, timeout, ..] = arguments;
+    let g = caller().filter(|g| may_stop(g));
+    if g.is_none() && !futex::thread_may_wait() {
+        return kernel(libc::SYS_futex, arguments);
+    }
+    let timeout: *const libc::timespec = std::ptr::with_exposed_provenance(timeout);
+    let deadline = match nanos_of(timeout) {
+        _ if timeout.is_null() => None,
+        None => return kernel(libc::SYS_futex, arguments),
+        Some(nanos) => {
+            let real = flags as c_int & libc::FUTEX_CLOCK_REALTIME != 0;
+            let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+            let left = if absolute { nanos.saturating_sub(clock::nanos_of(clock)) } else { nanos };
+            caller_clock::after(Duration::from_nanos(left))
+        }
+    };
+    let address: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
+    futex::wait(g, address, value as u32, bitset, deadline)
+}
+
+fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
+    let [address, flags, value, d, e, f] = arguments;
+    let wanted = count(value);
+    let woken = futex::wake(address, wanted, bitset);
+    if woken == wanted {
+        return Ok(woken as isize);
+    }
+    let rest = (wanted - woken).min(c_int::MAX as usize);
+    let by_kernel = kernel(libc::SYS_futex, [address, flags, rest, d, e, f])?;
+    Ok(by_kernel + woken as isize)
+}
+
+fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
+    let [address, flags, value, most, second, _] = arguments;
+    let from: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
+    let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
+    if !futex::may_requeue() {
+        return kernel(libc::SYS_futex, arguments);
+    }
+    let ours = futex::requeue(from, second, wake, move_most, expected)?;
+    // The kernel does the rest, without the comparison: it was made.
+    let flags = (flags as c_int & !OPERATION) | libc::FUTEX_REQUEUE;
+    let rest = [address, flags as usize, wake - ours.woken, move_most - ours.moved, second, 0];
+    let by_kernel = kernel(libc::SYS_futex, rest)?;
+    let moved = if expected.is_some() { ours.moved } else { 0 };
+    Ok(by_kernel + (ours.woken + moved) as isize)
+}
+
+// Nobody asks for libc's: what it does is done here.
+static LIBCS: Hidden = Hidden::new(c"syscall");
+
+/// The function of this file.
+pub(super) const PAIRS: &[Pair] =
+    &[Pair { name: c"syscall", ours: || syscall as *const () as usize, libcs: &LIBCS }];

@@ -1,0 +1,71 @@
+//! Wake-ups of futexes by threads that cannot make them: see `futex.rs`. They leave them here, without a
+//! lock, and the housekeeper makes them. If there are more than fit, it wakes all waiters of the table: each
+//! looks at its futex word again, as after any wake-up.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use super::futex;
+use crate::sched::idle::start_m::wake_housekeeper;
+
+/// As many as signal handlers may leave before the housekeeper gets to run.
+const MOST: usize = 64;
+
+const FREE: u32 = 0;
+const WRITING: u32 = 1;
+const FULL: u32 = 2;
+
+struct Late {
+    state: AtomicU32,
+    address: AtomicUsize,
+    count: AtomicUsize,
+    bitset: AtomicU32,
+}
+
+static LATE: [Late; MOST] = [const {
+    Late {
+        state: AtomicU32::new(FREE),
+        address: AtomicUsize::new(0),
+        count: AtomicUsize::new(0),
+        bitset: AtomicU32::new(0),
+    }
+}; MOST];
+static ANY: AtomicBool = AtomicBool::new(false);
+static TOO_MANY: AtomicBool = AtomicBool::new(false);
+
+/// Leaves a wake-up for the housekeeper. Safe in a signal handler.
+pub(super) fn add(address: usize, count: usize, bitset: u32) {
+    let free = LATE.iter().find(|late| {
+        late.state.compare_exchange(FREE, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    });
+    match free {
+        Some(late) => {
+            late.address.store(address, Ordering::Relaxed);
+            late.count.store(count, Ordering::Relaxed);
+            late.bitset.store(bitset, Ordering::Relaxed);
+            // Release: the housekeeper sees the other fields.
+            late.state.store(FULL, Ordering::Release);
+        }
+        None => TOO_MANY.store(true, Ordering::Relaxed),
+    }
+    // Release pairs with the swap in `make_all`.
+    ANY.store(true, Ordering::Release);
+    wake_housekeeper();
+}
+
+/// Called by the housekeeper when it is awake.
+pub(crate) fn make_all() {
+    if !ANY.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    for late in &LATE {
+        if late.state.load(Ordering::Acquire) == FULL {
+            let (address, count) = (late.address.load(Ordering::Relaxed), late.count.load(Ordering::Relaxed));
+            let bitset = late.bitset.load(Ordering::Relaxed);
+            late.state.store(FREE, Ordering::Release);
+            futex::wake_late(address, count, bitset);
+        }
+    }
+    if TOO_MANY.swap(false, Ordering::Relaxed) {
+        futex::wake_late(0, 0, 0);
+    }
+}

@@ -1,0 +1,134 @@
+//! Code that knows nothing of gort waits as a goroutine does: std, other crates, C libraries (feature
+//! `transparent`).
+//!
+//! A goroutine in `std::net`, `std::sync::Mutex`, `std::thread::sleep` or a C library's `recv` starves nobody,
+//! but without this it holds an OS thread while it waits. With [`enable`], these waits park the goroutine:
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::net::{TcpListener, TcpStream};
+//!
+//! gort::transparent::enable().unwrap();
+//! gort::run(|| {
+//!     let listener = TcpListener::bind("127.0.0.1:0")?;
+//!     let address = listener.local_addr()?;
+//!     let server = gort::spawn(move || {
+//!         let (mut peer, _) = listener.accept()?; // std's accept: parks the goroutine
+//!         peer.write_all(b"hello")
+//!     });
+//!     let mut text = String::new();
+//!     TcpStream::connect(address)?.read_to_string(&mut text)?;
+//!     assert_eq!(text, "hello");
+//!     server.join().unwrap()
+//! })
+//! .unwrap();
+//! ```
+//!
+//! # How
+//!
+//! gort defines the functions of libc that block. The linker prefers a definition in the program to libc's, for
+//! Rust code, for C code and, because it exports them, for shared libraries. Each function asks first who calls
+//! (`caller.rs`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler with a
+//! stack of its own, the runtime itself and a forked child get libc's.
+//!
+//! | what | how it waits | file |
+//! | --- | --- | --- |
+//! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `streams.rs`, `sockets.rs` |
+//! | poll, select, epoll_wait | the netpoller | `multiplex.rs` |
+//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex.rs` |
+//! | sleep, nanosleep | a timer | `sleep.rs` |
+//! | the end of a child process | a pidfd in the netpoller | `calls.rs` |
+//! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls.rs` |
+//! | pthread mutexes and condition variables, stdio, inline system calls | as without the feature | |
+//!
+//! # What differs from a thread
+//!
+//! - A wait is not interrupted by signals: no call returns EINTR because of one.
+//! - Inside [`Context::limit`](crate::context::Context::limit), reads, writes and `accept` fail with `TimedOut`
+//!   when the context ends. (`Interrupted` would be wrong: std's `read_exact` and its kin try again after it.)
+//!   A futex wait with a timeout times out.
+//! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` takes virtual time.
+//! - O_NONBLOCK of a descriptor is never changed, but by `connect` of an internet socket, for the length of one
+//!   system call.
+
+mod caller;
+mod calls;
+mod close;
+mod descriptor;
+mod futex;
+mod futex_call;
+mod late;
+mod limited;
+mod multiplex;
+mod real;
+mod sleep;
+mod sockets;
+mod streams;
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+
+pub(crate) use self::late::make_all as make_late_wakes;
+use self::real::Pair;
+use crate::sys::process;
+
+/// Why [`enable`] failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EnableError {
+    /// The linker prefers another definition of this function to gort's: the program is linked statically, or
+    /// gort is part of a shared library that comes behind libc, or another library defines it, too.
+    Hidden(&'static str),
+    /// libc does not have this function.
+    Missing(&'static str),
+}
+
+impl fmt::Display for EnableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EnableError::Hidden(name) => write!(
+                f,
+                "gort: waits of other code cannot park goroutines: the program uses another `{name}` than \
+                 gort's; link gort into the program itself, dynamically with glibc, and not together with a \
+                 sanitizer or another library that defines this function"
+            ),
+            EnableError::Missing(name) => write!(
+                f,
+                "gort: waits of other code cannot park goroutines: this libc has no function `{name}`; use glibc"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for EnableError {}
+
+fn pairs() -> impl Iterator<Item = &'static Pair> {
+    let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, multiplex::PAIRS];
+    tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS]).flatten()
+}
+
+/// From now on, code of std, of other crates and of C libraries that waits in a goroutine parks it. Call it
+/// once, at the beginning of `main`. Waits that have begun already are not affected. It cannot be undone.
+///
+/// # Errors
+/// If the program was linked such that gort's functions are not those that other code calls. Then nothing has
+/// changed: waits hold their threads, as without it.
+pub fn enable() -> Result<(), EnableError> {
+    for pair in pairs() {
+        let name = || pair.name.to_str().unwrap_or_default();
+        if process::definition(pair.name) != (pair.ours)() {
+            return Err(EnableError::Hidden(name()));
+        }
+        if pair.libcs.address() == 0 {
+            return Err(EnableError::Missing(name()));
+        }
+    }
+    caller::ENABLED.store(true, Ordering::SeqCst);
+    Ok(())
+}
+
+/// Whether [`enable`] has succeeded.
+#[must_use]
+pub fn is_enabled() -> bool {
+    caller::ENABLED.load(Ordering::Relaxed)
+}

@@ -1,0 +1,86 @@
+//! libc's own functions, which ours hide; and the macro that defines ours.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+
+use crate::base::throw;
+use crate::sched::block::hidden_function::Hidden;
+
+/// A function of libc, of type `F`.
+pub(super) struct Real<F> {
+    pub(super) hidden: Hidden,
+    name: &'static str,
+    is: PhantomData<F>,
+}
+
+impl<F: Copy> Real<F> {
+    pub(super) const fn new(name: &'static CStr, text: &'static str) -> Real<F> {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        Real { hidden: Hidden::new(name), name: text, is: PhantomData }
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> F {
+        let address = self.hidden.address();
+        if address == 0 {
+            throw("transparent", format_args!("libc has no function {}", self.name));
+        }
+        // SAFETY: libc's function of that name, whose type the macro `define` was given.
+        unsafe { std::mem::transmute_copy(&address) }
+    }
+}
+
+/// Ours and libc's function of a name.
+pub(super) struct Pair {
+    pub(super) name: &'static CStr,
+    pub(super) ours: fn() -> usize,
+    pub(super) libcs: &'static Hidden,
+}
+
+/// Defines functions of libc. The body after `=>` is for a goroutine `$g`, which waits as goroutines do; it
+/// returns what the system call would, or an error number. All other callers get libc's function, which is
+/// in `real`.
+macro_rules! define {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty, |$g:ident| $body:expr;)*) => {
+        #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
+        pub(super) mod real {
+            #[allow(unused_imports, reason = "not all types are needed in all modules")]
+            use super::*;
+            $(pub(in crate::transparent) static $name:
+                $crate::transparent::real::Real<unsafe extern "C" fn($($type),*) -> $result> =
+                $crate::transparent::real::Real::new(
+                    match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => unreachable!(),
+                    },
+                    stringify!($name),
+                );)*
+        }
+
+        $(
+            #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
+            unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                match $crate::transparent::caller::caller() {
+                    None => {
+                        let libcs = real::$name.get();
+                        // SAFETY: the caller vouches for the arguments.
+                        unsafe { libcs($($argument),*) }
+                    }
+                    Some($g) => $crate::transparent::caller::report($body),
+                }
+            }
+        )*
+
+        /// The functions of this file.
+        pub(super) const PAIRS: &[$crate::transparent::real::Pair] = &[$($crate::transparent::real::Pair {
+            name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            },
+            ours: || $name as *const () as usize,
+            libcs: &real::$name.hidden,
+        }),*];
+    };
+}
+
+pub(super) use define;

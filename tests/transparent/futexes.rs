@@ -1,0 +1,224 @@
+//! std's locks, channels and parking.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::common::{alone, amount, join_all, threads, until};
+
+#[test]
+fn goroutines_that_wait_for_locks_hold_no_threads() {
+    if !alone("futexes::goroutines_that_wait_for_locks_hold_no_threads") {
+        return;
+    }
+    let _watchdog = super::enable();
+    let before = threads().len();
+    let each = amount(500, 25_000);
+    gort::run(|| {
+        let mutex = Arc::new(Mutex::new(0usize));
+        let condition = Arc::new((Mutex::new(false), Condvar::new()));
+        let entered = Arc::new(AtomicUsize::new(0));
+        let guard = mutex.lock().unwrap();
+        let (senders, mut waiters): (Vec<_>, Vec<_>) = (0..each)
+            .map(|_| {
+                let (sender, receiver) = mpsc::channel::<usize>();
+                let entered = Arc::clone(&entered);
+                (
+                    sender,
+                    gort::spawn(move || {
+                        entered.fetch_add(1, Ordering::Relaxed);
+                        receiver.recv().unwrap()
+                    }),
+                )
+            })
+            .unzip();
+        waiters.extend((0..each).map(|_| {
+            let (mutex, entered) = (Arc::clone(&mutex), Arc::clone(&entered));
+            gort::spawn(move || {
+                entered.fetch_add(1, Ordering::Relaxed);
+                *mutex.lock().unwrap() += 1;
+                1
+            })
+        }));
+        waiters.extend((0..each).map(|_| {
+            let (condition, entered) = (Arc::clone(&condition), Arc::clone(&entered));
+            gort::spawn(move || {
+                entered.fetch_add(1, Ordering::Relaxed);
+                let (lock, condition) = &*condition;
+                drop(condition.wait_while(lock.lock().unwrap(), |set| !*set).unwrap());
+                1
+            })
+        }));
+        until("all have begun", || entered.load(Ordering::Relaxed) == 3 * each);
+        until("they wait", || gort::runtime::stats().goroutines.waiting >= 3 * each);
+        let most = threads().len();
+        assert!(most <= before + gort::runtime::max_procs() + 8, "{most} threads");
+        drop(guard);
+        *condition.0.lock().unwrap() = true;
+        condition.1.notify_all();
+        for sender in senders {
+            sender.send(1).unwrap();
+        }
+        assert_eq!(waiters.into_iter().map(|waiter| waiter.join().unwrap()).sum::<usize>(), 3 * each);
+        assert_eq!(*mutex.lock().unwrap(), each);
+    });
+}
+
+#[test]
+fn locks_work_between_goroutines_and_threads() {
+    let _watchdog = super::enable();
+    let rounds = amount(2_000, 200_000);
+    let mutex = Arc::new(Mutex::new(0usize));
+    let lock = Arc::new(RwLock::new(0usize));
+    let add = {
+        let (mutex, lock) = (Arc::clone(&mutex), Arc::clone(&lock));
+        move || {
+            for _ in 0..rounds {
+                *mutex.lock().unwrap() += 1;
+                *lock.write().unwrap() += 1;
+                assert!(*lock.read().unwrap() > 0);
+            }
+        }
+    };
+    let others: Vec<_> = (0..4).map(|_| thread::spawn(add.clone())).collect();
+    gort::run(|| join_all((0..8).map(|_| gort::spawn(add.clone())).collect::<Vec<_>>()));
+    others.into_iter().for_each(|other| other.join().unwrap());
+    assert_eq!(*mutex.lock().unwrap(), 12 * rounds);
+    assert_eq!(*lock.read().unwrap(), 12 * rounds);
+}
+
+#[test]
+fn messages_pass_between_goroutines_and_threads() {
+    let _watchdog = super::enable();
+    let rounds = amount(2_000, 200_000);
+    let (to_thread, from_goroutine) = mpsc::sync_channel(0);
+    let (to_goroutine, from_thread) = mpsc::channel();
+    let echo =
+        thread::spawn(move || from_goroutine.iter().for_each(|n: usize| to_goroutine.send(n).unwrap()));
+    gort::run(move || {
+        for n in 0..rounds {
+            to_thread.send(n).unwrap();
+            assert_eq!(from_thread.recv().unwrap(), n);
+        }
+    });
+    echo.join().unwrap();
+}
+
+#[test]
+fn waits_with_a_timeout_end() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (lock, condition) = (Mutex::new(()), Condvar::new());
+        let begin = Instant::now();
+        let time = Duration::from_millis(20);
+        let (_guard, result) = condition.wait_timeout(lock.lock().unwrap(), time).unwrap();
+        assert!(result.timed_out() && begin.elapsed() >= time);
+        let (_sender, receiver) = mpsc::channel::<()>();
+        assert_eq!(receiver.recv_timeout(time), Err(mpsc::RecvTimeoutError::Timeout));
+        let begin = Instant::now();
+        thread::park_timeout(time);
+        assert!(begin.elapsed() >= time);
+    });
+}
+
+#[test]
+fn park_and_unpark_meet() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (sender, receiver) = mpsc::channel();
+        let parked = gort::spawn(move || {
+            sender.send(thread::current()).unwrap();
+            thread::park();
+        });
+        let thread = receiver.recv().unwrap();
+        until("they wait", || gort::runtime::stats().goroutines.waiting >= 1);
+        thread.unpark();
+        parked.join().unwrap();
+    });
+}
+
+#[test]
+fn barriers_and_once_cells_work() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let barrier = Arc::new(Barrier::new(10));
+        static CELL: OnceLock<usize> = OnceLock::new();
+        let all = (0..10).map(|n| {
+            let barrier = Arc::clone(&barrier);
+            gort::spawn(move || {
+                barrier.wait();
+                let value = *CELL.get_or_init(|| {
+                    thread::sleep(Duration::from_millis(5));
+                    n
+                });
+                barrier.wait();
+                value
+            })
+        });
+        let values: Vec<_> = all.collect::<Vec<_>>().into_iter().map(|one| one.join().unwrap()).collect();
+        assert!(values.iter().all(|&value| value == values[0]));
+    });
+}
+
+/// Calls the system call as std does.
+fn futex(word: &std::sync::atomic::AtomicU32, operation: i32, value: u32, bitset: u32) -> i64 {
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            operation | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            std::ptr::null::<libc::timespec>(),
+            std::ptr::null::<u32>(),
+            bitset,
+        )
+    }
+}
+
+#[test]
+fn wake_ups_come_in_the_order_of_arrival_and_by_bitset() {
+    if !alone("futexes::wake_ups_come_in_the_order_of_arrival_and_by_bitset") {
+        return;
+    }
+    let _watchdog = super::enable();
+    static WORD: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(7);
+    gort::run(|| {
+        let order = Arc::new(Mutex::new(VecDeque::new()));
+        let mut goroutines = Vec::new();
+        let mut foreign = Vec::new();
+        for n in 0..6usize {
+            let order = Arc::clone(&order);
+            let tid = Arc::new(AtomicUsize::new(0));
+            let own = Arc::clone(&tid);
+            let wait = move || {
+                own.store(super::common::tid() as usize, Ordering::SeqCst);
+                assert_eq!(futex(&WORD, libc::FUTEX_WAIT_BITSET, 7, 1 << (n % 2)), 0);
+                order.lock().unwrap().push_back(n);
+            };
+            let before = gort::runtime::stats().goroutines.waiting;
+            if n < 3 {
+                goroutines.push(gort::spawn(wait));
+                until("they wait", || gort::runtime::stats().goroutines.waiting > before);
+            } else {
+                foreign.push(thread::spawn(wait));
+                until("the thread waits", || {
+                    let path = format!("/proc/self/task/{}/syscall", tid.load(Ordering::SeqCst));
+                    std::fs::read_to_string(path).is_ok_and(|call| call.starts_with("202 "))
+                });
+            }
+        }
+        // Those of bit 0 are 0, 2 and 4; those of bit 1 are 1, 3 and 5.
+        for expected in [0, 2, 4, 1, 3, 5] {
+            assert_eq!(futex(&WORD, libc::FUTEX_WAKE_BITSET, 1, 1 << (expected % 2)), 1);
+            until("one is woken", || !order.lock().unwrap().is_empty());
+            assert_eq!(order.lock().unwrap().pop_front(), Some(expected));
+        }
+        assert_eq!(futex(&WORD, libc::FUTEX_WAKE, 1, 0), 0);
+        assert_eq!(futex(&WORD, libc::FUTEX_WAIT, 8, 0), -1);
+        assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN));
+        join_all(goroutines);
+        foreign.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}

@@ -1,0 +1,21 @@
+//! With `gort::transparent::enable`, what std, other crates and C code wait for parks the goroutine.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod close;
+mod files;
+mod futexes;
+mod limits;
+mod sleep;
+mod sockets;
+mod who;
+
+use std::sync::Once;
+
+/// Enables the hooks for this process. All tests of this binary begin with it.
+fn enable() -> common::Watchdog {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| gort::transparent::enable().unwrap());
+    common::Watchdog::start()
+}
