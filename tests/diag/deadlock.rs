@@ -712,6 +712,37 @@ macro_rules! tests {
     ($($name:ident)*) => { [$((stringify!($name), $name as fn())),*] };
 }
 
+#[cfg(feature = "transparent")]
+fn two_mutexes_of_std_in_opposite_order() {
+    let play = || {
+        gort::transparent::enable().unwrap();
+        #[inline(never)]
+        fn locks_one_then_two(
+            one: &std::sync::Mutex<()>,
+            two: &std::sync::Mutex<()>,
+            met: &std::sync::Barrier,
+        ) {
+            let _one = one.lock();
+            met.wait();
+            drop(two.lock());
+        }
+        let all = (std::sync::Mutex::new(()), std::sync::Mutex::new(()), std::sync::Barrier::new(2));
+        let (mine, other) = (Arc::new(all), Arc::new(OnceLock::new()));
+        let its = Arc::clone(&mine);
+        gort::run(move || {
+            let other = other.get_or_init(|| gort::spawn(move || locks_one_then_two(&its.1, &its.0, &its.2)));
+            locks_one_then_two(&mine.0, &mine.1, &mine.2);
+            assert!(other.is_finished());
+        });
+    };
+    if let Some(printed) = must_be_found("two_mutexes_of_std_in_opposite_order", &["sync (futex)"], play) {
+        assert_eq!(printed.stderr.matches("locks_one_then_two").count(), 2, "{}", printed.stderr);
+    }
+}
+
+#[cfg(not(feature = "transparent"))]
+fn two_mutexes_of_std_in_opposite_order() {}
+
 /// Does what the usual harness does, as far as it is needed here: names are filters, `--list` and `--exact`
 /// work.
 fn main() -> std::process::ExitCode {
@@ -722,6 +753,7 @@ fn main() -> std::process::ExitCode {
         select_of_channels_nobody_uses
         a_mutex_locked_twice
         two_mutexes_in_opposite_order
+        two_mutexes_of_std_in_opposite_order
         a_reader_that_wants_to_write
         a_wait_group_that_is_never_done
         a_condition_that_nobody_signals

@@ -1,1 +1,82 @@
-//! Later.
+//! Contexts and reports see the waits of other code.
+
+use std::io::{ErrorKind, Read};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use gort::context::Context;
+
+use super::common::{alone, until};
+
+#[test]
+fn the_end_of_a_context_ends_reads_and_timed_waits() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let (ctx, cancel) = Context::background().with_cancel();
+        let limited = ctx.clone();
+        let reads = gort::spawn(move || limited.limit(|| stream.read_exact(&mut [0; 1]).map(|()| stream)));
+        until("it waits", || gort::runtime::stats().goroutines.waiting >= 1);
+        cancel.cancel();
+        assert_eq!(reads.join().unwrap().unwrap_err().kind(), ErrorKind::TimedOut);
+        // It has ended already.
+        assert_eq!(ctx.limit(|| listener.accept()).unwrap_err().kind(), ErrorKind::TimedOut);
+        // A deadline, and then the socket works as before.
+        let (soon, _cancel) = Context::background().with_timeout(Duration::from_millis(20));
+        let error = soon.limit(|| UdpSocket::bind("127.0.0.1:0").unwrap().recv(&mut [0; 1])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
+        // A timed wait for a condition times out; one without a timeout cannot give up.
+        let (lock, condition) = (Mutex::new(()), Condvar::new());
+        let long = Duration::from_secs(3600);
+        let result = soon.limit(|| condition.wait_timeout(lock.lock().unwrap(), long).unwrap().1);
+        assert!(result.timed_out());
+    });
+}
+
+#[test]
+fn a_read_inside_a_limit_that_does_not_end_gets_its_data() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (one, two) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (ctx, _cancel) = Context::background().with_cancel();
+        let reads = gort::spawn(move || {
+            let mut all = Vec::new();
+            ctx.limit(|| (&one).read_to_end(&mut all)).unwrap();
+            all.len()
+        });
+        for _ in 0..100 {
+            std::io::Write::write_all(&mut &two, &[1; 10]).unwrap();
+            gort::yield_now();
+        }
+        drop(two);
+        assert_eq!(reads.join().unwrap(), 1000);
+    });
+}
+
+#[test]
+fn a_goroutine_that_waits_for_a_lost_mutex_is_a_leak() {
+    if !alone("limits::a_goroutine_that_waits_for_a_lost_mutex_is_a_leak") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        #[inline(never)]
+        fn leaks() {
+            gort::spawn(|| {
+                let mutex = Arc::new(Mutex::new(()));
+                std::mem::forget(mutex.lock());
+                drop(mutex.lock());
+            });
+        }
+        // An old value in a register or on a stack may hide one of them.
+        (0..10).for_each(|_| leaks());
+        until("all wait", || gort::runtime::stats().goroutines.waiting >= 10);
+        until("some are found", || {
+            gort::runtime::leaked().is_some_and(|found| found.goroutines().len() >= 5)
+        });
+    });
+}

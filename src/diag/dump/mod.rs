@@ -302,7 +302,7 @@ pub(crate) struct Names(HashMap<usize, Vec<Arc<Function>>>);
 const STARTED_BY: [&str; 2] = ["gort::goroutine::join::ResultPlace", "gort::sched::run::spawn::Body>::run"];
 
 /// Parts of the names of functions that stop a goroutine, or look at the one that makes the dump.
-const STOPPED_BY: [&str; 3] = ["gort::sched::", "gort::arch::", "gort::diag::dump::"];
+const STOPPED_BY: [&str; 4] = ["gort::sched::", "gort::arch::", "gort::transparent::", "gort::diag::dump::"];
 
 impl Names {
     /// The functions at these addresses, inlined ones included. Unless the `whole` stack is wanted, without
