@@ -3,10 +3,12 @@
 //! unpacked the crate. Of a file that has tests of [`LEFT_OUT`], it includes a copy without them.
 
 mod left_out;
+mod package_dir;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::{env, fs};
+
+use package_dir::package_dir;
 
 /// The tests that are left out: file, test, and the reason.
 const LEFT_OUT: &[(&str, &str, &str)] = &[(
@@ -18,6 +20,7 @@ const LEFT_OUT: &[(&str, &str, &str)] = &[(
 fn main() {
     println!("cargo:rerun-if-changed=../locate.rs");
     println!("cargo:rerun-if-changed=../left_out.rs");
+    println!("cargo:rerun-if-changed=../package_dir.rs");
     println!("cargo:rerun-if-changed=../Cargo.lock");
     println!("cargo:rustc-check-cfg=cfg(miri)");
     println!("cargo:rustc-check-cfg=cfg(crossbeam_sanitize)");
@@ -39,20 +42,4 @@ fn main() {
         let module = format!("#[path = {:?}]\nmod body;\n", body.display().to_string());
         fs::write(out.join(name), module).expect("OUT_DIR can be written to");
     }
-}
-
-fn package_dir(name: &str) -> PathBuf {
-    let output = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
-        .args(["metadata", "--format-version=1", "--manifest-path"])
-        .arg(Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("Cargo.toml"))
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
-    let package = metadata["packages"]
-        .as_array()
-        .and_then(|packages| packages.iter().find(|package| package["name"] == name))
-        .unwrap_or_else(|| panic!("{name} is a dependency"));
-    let manifest = package["manifest_path"].as_str().expect("a path");
-    Path::new(manifest).parent().expect("a directory").to_path_buf()
 }

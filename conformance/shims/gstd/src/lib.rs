@@ -9,6 +9,8 @@ pub mod thread;
 
 /// Runs the body of a test in a goroutine if the feature `gort` is on.
 pub fn run_test(body: fn()) {
+    #[cfg(feature = "transparent")]
+    gort::transparent::enable().expect("this program is linked as usual");
     #[cfg(feature = "gort")]
     gort::run(body);
     #[cfg(not(feature = "gort"))]

@@ -2,18 +2,24 @@
 
 use proc_macro::TokenStream;
 use quote::quote;
-use syn::{parse_macro_input, ItemFn};
+use syn::{parse_macro_input, AttrStyle, ItemFn};
 
 /// Replaces the built-in attribute. In the crates that use it, `std` is `gstd`.
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let ItemFn { attrs, sig, block, .. } = parse_macro_input!(item as ItemFn);
     let name = &sig.ident;
+    let (outer, inner): (Vec<_>, Vec<_>) =
+        attrs.into_iter().partition(|attribute| matches!(attribute.style, AttrStyle::Outer));
+    let statements = &block.stmts;
     quote! {
         #[::core::prelude::rust_2021::test]
-        #(#attrs)*
+        #(#outer)*
         fn #name() {
-            fn body() #block
+            fn body() {
+                #(#inner)*
+                #(#statements)*
+            }
             ::std::run_test(body);
         }
     }

@@ -1,0 +1,6 @@
+#![allow(warnings)]
+#[macro_use]
+extern crate gtest;
+extern crate gstd as std;
+
+include!(concat!(env!("OUT_DIR"), "/parking_lot.rs"));
