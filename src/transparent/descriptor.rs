@@ -190,8 +190,8 @@ impl Descriptor {
     pub(super) fn before_close(&self, fd: c_int) {
         self.set_kind(Kind::Unknown);
         let waiting = self.waiting.load(Ordering::SeqCst) != 0;
-        // SAFETY: no memory is passed.
         let duplicate = if waiting {
+            // SAFETY: no memory is passed.
             unsafe { syscall6(libc::SYS_fcntl, fd as usize, libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0) }
         } else {
             -1
