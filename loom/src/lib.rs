@@ -15,6 +15,7 @@ mod base;
 mod chan;
 mod sched;
 mod sync;
+mod transparent;
 
 mod outside;
 use outside::{arch, stack, sys, timer};

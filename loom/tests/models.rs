@@ -34,6 +34,12 @@ run! {
         a_select_that_waits_for_room_gets_it
         a_timeout_of_a_select_and_a_receiver_agree
         two_selects_meet_each_other;
+    futex = gort_loom::models::futex:
+        a_wake_up_after_the_change_finds_the_waiter
+        one_in_the_table_and_one_in_the_kernel_are_both_woken
+        one_of_two_that_gives_up_takes_no_wake_up_with_it
+        one_that_is_moved_is_woken_at_the_other_word_or_gives_up
+        two_requeues_in_opposite_directions_do_not_block_each_other;
     idle = gort_loom::models::idle:
         a_p_that_is_handed_off_leaves_its_work_to_others
         a_p_that_is_handed_off_sees_new_work
@@ -122,4 +128,10 @@ fn the_idle_model_finds_a_lost_wake_up() {
 #[should_panic(expected = "a goroutine waits while a P is idle")]
 fn the_idle_model_finds_a_kept_goroutine_that_nobody_looks_after() {
     gort_loom::models::idle::what_a_brisk_p_keeps_is_lost_without_sysmon();
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn the_futex_model_finds_a_missing_fence() {
+    gort_loom::models::futex::a_waker_that_does_not_fence_loses_the_waiter();
 }

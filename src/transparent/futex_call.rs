@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::caller::{ENABLED, Outcome, caller, may_stop, of_libc, report};
+use super::place::{Place, is_free_thread};
 use super::real::Pair;
 use super::sleep::nanos_of;
 use super::{close, futex};
@@ -100,7 +101,7 @@ fn count(value: usize) -> usize {
 fn wait(arguments: Arguments, bitset: u32, absolute: bool) -> Outcome<isize> {
     let [address, flags, value, timeout, ..] = arguments;
     let g = caller().filter(|g| may_stop(g));
-    if g.is_none() && !futex::thread_may_wait() {
+    if g.is_none() && !is_free_thread() {
         return kernel(libc::SYS_futex, arguments);
     }
     let timeout: *const libc::timespec = std::ptr::with_exposed_provenance(timeout);
@@ -134,10 +135,10 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let [address, flags, value, most, second, _] = arguments;
     let from: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
-    if !futex::may_requeue() {
+    if Place::own() != Place::Outside {
         return kernel(libc::SYS_futex, arguments);
     }
-    let ours = futex::requeue(from, second, wake, move_most, expected)?;
+    let ours = futex::requeue(from, second, (wake, move_most), expected)?;
     // The kernel does the rest, without the comparison: it was made.
     let flags = (flags as c_int & !OPERATION) | libc::FUTEX_REQUEUE;
     let rest = [address, flags as usize, wake - ours.woken, move_most - ours.moved, second, 0];

@@ -66,6 +66,6 @@ pub(crate) fn make_all() {
         }
     }
     if TOO_MANY.swap(false, Ordering::Relaxed) {
-        futex::wake_late(0, 0, 0);
+        futex::wake_everybody();
     }
 }

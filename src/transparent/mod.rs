@@ -35,7 +35,7 @@
 //! | --- | --- | --- |
 //! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `streams.rs`, `sockets.rs` |
 //! | poll, select, epoll_wait | the netpoller | `multiplex.rs` |
-//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex.rs` |
+//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex.rs`, `futex_table.rs` |
 //! | sleep, nanosleep | a timer | `sleep.rs` |
 //! | the end of a child process | a pidfd in the netpoller | `calls.rs` |
 //! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls.rs` |
@@ -57,9 +57,11 @@ mod close;
 mod descriptor;
 mod futex;
 mod futex_call;
+mod futex_table;
 mod late;
 mod limited;
 mod multiplex;
+mod place;
 mod real;
 mod sleep;
 mod sockets;

@@ -21,6 +21,10 @@ impl<T> Lock<T> {
     pub(crate) fn lock_inside(&self) -> Guard<'_, T> {
         self.lock_with(())
     }
+
+    pub(crate) fn lock_inside_beside<U>(&self, _other: &Guard<'_, U>) -> Guard<'_, T> {
+        self.lock_with(())
+    }
 }
 
 impl<T, S> Deref for Guard<'_, T, S> {
