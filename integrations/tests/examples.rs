@@ -3,6 +3,13 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "../../tests/common/mod.rs"]
+mod common;
+#[path = "transparent/servers.rs"]
+mod servers;
+
+use servers::{Postgres, Redis};
+
 #[track_caller]
 fn prints(example: &str, arguments: &[&str], expected: &str) {
     let mut cargo = Command::new(env!("CARGO"));
@@ -39,6 +46,33 @@ fn axum() {
 #[test]
 fn http2() {
     prints("http2", &[], "100 requests at once over one connection\n/0: 4 bytes\n/1: 4 bytes\n/2: 4 bytes\n");
+}
+
+#[test]
+fn transparent_http() {
+    prints("transparent_http", &[], "200 answers\n");
+}
+
+#[test]
+fn transparent_sqlite() {
+    prints("transparent_sqlite", &[], "the sum of 300 squares is 8955050\n");
+}
+
+#[test]
+fn transparent_c_library() {
+    prints("transparent_c_library", &[], "100 transfers at once\n");
+}
+
+#[test]
+fn transparent_postgres() {
+    let Some(server) = Postgres::start() else { return };
+    prints("transparent_postgres", &[&server.url()], "50 clients: 1275\n");
+}
+
+#[test]
+fn transparent_redis() {
+    let Some(server) = Redis::start() else { return };
+    prints("transparent_redis", &[&server.url()], "the sum is 4950\n");
 }
 
 /// A child process that is killed when the test ends.
