@@ -70,7 +70,7 @@ impl Cli {
         }
         let alone = self.before.is_some();
         let invited = |p: &&Peer| match &*self.peers {
-            [] => !alone || p.program == "gort",
+            [] => !alone || p.program.starts_with("gort"),
             words => words.iter().any(|word| p.name == word || p.program == word),
         };
         let before = if alone { BEFORE } else { &[] };
@@ -119,9 +119,11 @@ mod tests {
             "gort-unmarked",
             "gort-flight",
             "gort-traced",
+            "gort-std",
             "before",
             "before-shared",
             "before-unmarked",
+            "before-std",
         ];
         assert_eq!(names(&choice), gort);
         assert!(parse("--before /no/such/program").is_err());

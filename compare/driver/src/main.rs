@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let lacks =
         built.iter().filter_map(|(name, p)| Some(format!("{name} {}", p.as_ref().ok()?.lacks.as_ref()?)));
     let notes: Vec<String> = lacks.collect();
-    let uses_wrk = choice.workloads.iter().any(|w| w.name.starts_with("http_") && w.name != "http_idle");
+    let uses_wrk = choice.workloads.iter().any(|w| w.name.contains("http") && w.name != "http_idle");
     let wrk = uses_wrk
         .then(wrk::find)
         .and_then(|found| found.inspect_err(|why| eprintln!("no HTTP load, which needs wrk: {why}")).ok());

@@ -34,6 +34,7 @@ pub const PEERS: &[Peer] = &[
     peer("gort-unmarked", "gort", Some("unmarked"), "#eab8a4"),
     peer("gort-flight", "gort", Some("flight"), "#a23a6b"),
     peer("gort-traced", "gort", Some("traced"), "#c97ba2"),
+    peer("gort-std", "gort-std", None, "#7d4fa3"),
     peer("go", "go", None, "#3a86a8"),
     peer("tokio", "tokio", None, "#57754f"),
     peer("tokio-naive", "tokio", Some("naive"), "#a9c09f"),
@@ -47,6 +48,7 @@ pub const BEFORE: &[Peer] = &[
     peer("before", "before", None, "#555555"),
     peer("before-shared", "before", Some("shared"), "#777777"),
     peer("before-unmarked", "before", Some("unmarked"), "#999999"),
+    peer("before-std", "before-std", None, "#bbbbbb"),
 ];
 
 impl Peer {
@@ -56,6 +58,7 @@ impl Peer {
             ("before", None) => "gort",
             ("before", Some("shared")) => "gort-shared",
             ("before", Some(_)) => "gort-unmarked",
+            ("before-std", _) => "gort-std",
             _ => self.name,
         }
     }
@@ -103,17 +106,20 @@ pub fn build(home: &Path, peers: &[&'static Peer], before: Option<&Path>) -> Bui
                 match peer.program {
                     "go" => build_go(home),
                     "gort" => build_gort(home),
-                    "before" => Ok(Program {
-                        path: before.map(Path::to_path_buf).unwrap_or_default(),
-                        version: "gort of another build".into(),
-                        lacks: None,
-                    }),
+                    "before" => before_program(before.map(Path::to_path_buf)),
+                    // It lies beside the other one.
+                    "before-std" => before_program(before.map(|path| path.with_file_name("peer-gort-std"))),
                     program => cargo_build(home, program, &[]),
                 },
             );
         }
     }
     built
+}
+
+fn before_program(path: Option<PathBuf>) -> Result<Program, String> {
+    let path = path.filter(|path| path.is_file()).ok_or("is not there")?;
+    Ok(Program { path, version: "gort of another build".into(), lacks: None })
 }
 
 fn build_gort(home: &Path) -> Result<Program, String> {
@@ -130,7 +136,11 @@ fn build_gort(home: &Path) -> Result<Program, String> {
 
 fn cargo_build(home: &Path, program: &str, more: &[&str]) -> Result<Program, String> {
     let path = cargo_package(home, &format!("peer-{program}"), more)?;
-    let crate_name = if program == "std" { "rustc" } else { program };
+    let crate_name = match program {
+        "std" => "rustc",
+        "gort-std" => "gort",
+        crate_name => crate_name,
+    };
     Ok(Program { path, version: version_of(home, crate_name), lacks: None })
 }
 

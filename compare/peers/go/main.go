@@ -57,7 +57,8 @@ var workloads = map[string]func(args) report{
 	"malloc":     func(a args) report { return malloc(a, a.procs) },
 	"malloc_crowd": func(a args) report { return malloc(a, mallocCrowd) },
 
-	"pingpong":        pingpong,
+	"pingpong":        func(a args) report { return pingpong(a, 0) },
+	"pingpong_queue":  func(a args) report { return pingpong(a, 1) },
 	"chan_buffered":   chanBuffered,
 	"mpmc":            mpmc,
 	"skynet_chan":     skynetChan,

@@ -3,7 +3,7 @@
 use crate::warm_then_time;
 use compare_common::{Args, Outcome, RING, Report, nth_prime, sieve_messages, skynet_nodes, skynet_sum};
 use gort::JoinHandle;
-use gort::chan::{Receiver, Sender, bounded, select};
+use gort::chan::{Receiver, Sender, bounded, select, unbounded};
 use std::hint::black_box;
 
 pub fn pingpong(args: &Args) -> Outcome {
@@ -11,6 +11,22 @@ pub fn pingpong(args: &Args) -> Outcome {
     let time = warm_then_time(n, |n| {
         let (ping, pinged) = bounded(0);
         let (pong, ponged) = bounded(0);
+        let echo = gort::spawn(move || pinged.iter().for_each(|v: u64| pong.send(v).unwrap()));
+        for i in 0..n {
+            ping.send(i).unwrap();
+            assert_eq!(ponged.recv(), Ok(i));
+        }
+        drop(ping);
+        echo.join().unwrap();
+    });
+    Ok(Report::new(n, time))
+}
+
+pub fn pingpong_queue(args: &Args) -> Outcome {
+    let n = args.size(1_000_000);
+    let time = warm_then_time(n, |n| {
+        let (ping, pinged) = unbounded();
+        let (pong, ponged) = unbounded();
         let echo = gort::spawn(move || pinged.iter().for_each(|v: u64| pong.send(v).unwrap()));
         for i in 0..n {
             ping.send(i).unwrap();

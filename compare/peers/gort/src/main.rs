@@ -77,6 +77,8 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "chan")]
         "pingpong" => chan::pingpong(args),
         #[cfg(feature = "chan")]
+        "pingpong_queue" => chan::pingpong_queue(args),
+        #[cfg(feature = "chan")]
         "chan_buffered" => chan::chan_buffered(args),
         #[cfg(feature = "chan")]
         "mpmc" => chan::mpmc(args),

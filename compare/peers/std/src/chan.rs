@@ -6,7 +6,7 @@ use compare_common::{
 };
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 use std::hint::black_box;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -16,6 +16,22 @@ pub fn pingpong(args: &Args) -> Outcome {
     let time = warm_then_time(n, |n| {
         let (ping, pinged) = sync_channel(0);
         let (pong, ponged) = sync_channel(0);
+        let echo = thread::spawn(move || pinged.iter().for_each(|v: u64| pong.send(v).unwrap()));
+        for i in 0..n {
+            ping.send(i).unwrap();
+            assert_eq!(ponged.recv(), Ok(i));
+        }
+        drop(ping);
+        echo.join().unwrap();
+    });
+    Ok(Report::new(n, time))
+}
+
+pub fn pingpong_queue(args: &Args) -> Outcome {
+    let n = args.size(50_000);
+    let time = warm_then_time(n, |n| {
+        let (ping, pinged) = channel();
+        let (pong, ponged) = channel();
         let echo = thread::spawn(move || pinged.iter().for_each(|v: u64| pong.send(v).unwrap()));
         for i in 0..n {
             ping.send(i).unwrap();

@@ -4,6 +4,7 @@
 mod block;
 mod chan;
 mod core;
+mod net;
 mod raw;
 
 use compare_common::{Args, HOG_CROWD, HOGS_PER_P, MALLOC_CROWD, Outcome, unknown};
@@ -24,6 +25,7 @@ fn dispatch(args: &Args) -> Outcome {
         "malloc" => core::malloc(args, args.procs as u64),
         "malloc_crowd" => core::malloc(args, MALLOC_CROWD),
         "pingpong" => chan::pingpong(args),
+        "pingpong_queue" => chan::pingpong_queue(args),
         "chan_buffered" => chan::chan_buffered(args),
         "mpmc" => chan::mpmc(args),
         "skynet_chan" => chan::skynet_chan(args),
@@ -45,7 +47,9 @@ fn dispatch(args: &Args) -> Outcome {
         "syscall_short" => block::syscall_short(args),
         "fairness" => block::fairness(args),
         "tcp_echo" if args.is("raw") => raw::tcp_echo(args),
+        "tcp_echo" => net::tcp_echo(args),
         "http_hello" if args.is("raw") => raw::http_hello(args),
+        "tiny_http" => net::tiny_http(args),
         _ => unknown(args),
     }
 }

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::select;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel, unbounded_channel};
 use tokio::sync::{Mutex, RwLock};
 
 pub fn pingpong(args: &Args) -> Outcome {
@@ -26,6 +26,24 @@ pub fn pingpong(args: &Args) -> Outcome {
         });
         for i in 0..n {
             ping.send(i).await.unwrap();
+            assert_eq!(ponged.recv().await, Some(i));
+        }
+    });
+    Ok(Report::new(n, time))
+}
+
+pub fn pingpong_queue(args: &Args) -> Outcome {
+    let n = args.size(1_000_000);
+    let time = warm_then_time(args, n, |n| async move {
+        let (ping, mut pinged) = unbounded_channel();
+        let (pong, mut ponged) = unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(v) = pinged.recv().await {
+                pong.send(v).unwrap();
+            }
+        });
+        for i in 0..n {
+            ping.send(i).unwrap();
             assert_eq!(ponged.recv().await, Some(i));
         }
     });

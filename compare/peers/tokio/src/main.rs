@@ -27,6 +27,7 @@ fn dispatch(args: &Args) -> Outcome {
         "parked" => core::parked(args),
         "fib" => core::fib(args),
         "pingpong" => chan::pingpong(args),
+        "pingpong_queue" => chan::pingpong_queue(args),
         "chan_buffered" => chan::chan_buffered(args),
         "mpmc" => chan::mpmc(args),
         "skynet_chan" => chan::skynet_chan(args),
