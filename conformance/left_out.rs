@@ -1,18 +1,27 @@
-//! Removes tests from the copy of a foreign test file.
+//! Removes items from the copy of a foreign file.
 
-/// The text without these test functions: from the attributes before each of them to the closing brace at the
-/// beginning of a line. Each of them must be there, unless `may_lack` says that some versions lack it.
-pub fn without<'a>(text: &str, tests: impl Iterator<Item = &'a str>, may_lack: bool) -> String {
+/// The text without these items: from the attributes before each of them to its closing brace. `heads` are the
+/// beginnings of their first lines, without indentation. Each of them must be there, unless `may_lack` says
+/// that some versions lack it.
+pub fn without(text: &str, heads: impl Iterator<Item = String>, may_lack: bool) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
-    for test in tests {
-        let head = format!("fn {test}() {{");
-        let Some(at) = lines.iter().position(|line| *line == head) else {
-            assert!(may_lack, "there is no test {test} to leave out");
+    for head in heads {
+        let begins = |line: &&str| line.trim_start().starts_with(&head) && line.ends_with('{');
+        let Some(at) = lines.iter().position(begins) else {
+            assert!(may_lack, "there is no `{head}` to leave out");
             continue;
         };
-        let start = (0..at).rev().find(|&i| !lines[i].starts_with("#[")).map_or(0, |i| i + 1);
-        let length = lines[at..].iter().position(|line| *line == "}").expect("a function ends") + 1;
+        let indentation = &lines[at][..lines[at].len() - lines[at].trim_start().len()];
+        let end = format!("{indentation}}}");
+        let is_attribute = |line: &str| line.trim_start().starts_with("#[");
+        let start = (0..at).rev().find(|&i| !is_attribute(lines[i])).map_or(0, |i| i + 1);
+        let length = lines[at..].iter().position(|line| *line == end).expect("an item ends") + 1;
         lines.drain(start..at + length);
     }
     lines.join("\n") + "\n"
+}
+
+/// How the first line of a test begins.
+pub fn head_of(test: &str) -> String {
+    format!("fn {test}(")
 }

@@ -18,6 +18,7 @@
 //! | [`stack_pointer`] | recording which goroutine holds a lock (`sync/holder/mark.rs`) |
 //! | [`syscall6`] | system calls without libc (`sys/syscall.rs`) |
 //! | [`libc_syscall_end`], [`LIBC_SYSCALL_NUMBER`] | which call was interrupted (`sys/restart.rs`) |
+//! | `libc_syscall`, `vfork_address`, `VFORKS` | libc functions that are assembly (`transparent/`) |
 //! | [`runs_on_valgrind`] | what an emulator cannot do (`sched/monitor/signal_handler.rs`) |
 //! | [`prefetch`] | fetching memory into the cache (`base/prefetch.rs`) |
 //! | [`RED_ZONE`] | bytes below the stack pointer that a function may use |

@@ -40,6 +40,12 @@ pub(crate) struct Choices {
     pub(crate) max_stack: Option<usize>,
 }
 
+/// Whether the runtime runs.
+#[cfg(feature = "transparent")]
+pub(crate) fn has_started() -> bool {
+    SCHED.platform.boot.started.load(Ordering::Acquire)
+}
+
 /// Whether this process was forked from one in which the runtime ran.
 pub(crate) fn is_forked() -> bool {
     SCHED.platform.boot.forked.load(Ordering::Relaxed)

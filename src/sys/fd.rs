@@ -45,8 +45,9 @@ pub(crate) fn wait_until_ready(fd: RawFd, write: bool, timeout: Duration) -> boo
     let events = if write { libc::POLLOUT } else { libc::POLLIN };
     let mut entry = libc::pollfd { fd, events, revents: 0 };
     let millis = timeout.as_nanos().div_ceil(1_000_000);
+    let millis = libc::c_int::try_from(millis).unwrap_or(libc::c_int::MAX);
     // SAFETY: the count of 1 matches the single entry.
-    unsafe { libc::poll(&raw mut entry, 1, millis.try_into().unwrap_or(libc::c_int::MAX)) != 0 }
+    unsafe { syscall6(libc::SYS_poll, &raw mut entry as usize, 1, millis as usize, 0, 0, 0) != 0 }
 }
 
 /// Locks the file for this process, until it closes a descriptor of the file or ends; children that it forks

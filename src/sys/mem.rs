@@ -67,6 +67,14 @@ pub(crate) fn is_populated_at_once() -> bool {
     }
 }
 
+/// Lets the child of a fork see zeros in `[start, start + size)`. Linux 4.14 and newer.
+#[cfg(feature = "transparent")]
+pub(crate) fn wipe_on_fork(start: usize, size: usize) -> io::Result<()> {
+    // SAFETY: changes nothing in this process.
+    let result = unsafe { syscall6(libc::SYS_madvise, start, size, libc::MADV_WIPEONFORK as usize, 0, 0, 0) };
+    returned(result).map(drop)
+}
+
 /// Unmaps what [`reserve`] mapped.
 ///
 /// # Safety

@@ -147,15 +147,32 @@ pub(crate) fn has_no_handler(signal: i32) -> bool {
 }
 
 fn action_of(signal: i32) -> Option<usize> {
+    whole_action_of(signal).map(|action| action.sa_sigaction)
+}
+
+fn whole_action_of(signal: i32) -> Option<libc::sigaction> {
     // SAFETY: the struct is plain data, and the call fills it in.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
-        (libc::sigaction(signal, ptr::null(), &mut action) == 0).then_some(action.sa_sigaction)
+        (libc::sigaction(signal, ptr::null(), &mut action) == 0).then_some(action)
     }
+}
+
+/// The handler that the program has installed for the signal, and its flags.
+#[cfg(feature = "transparent")]
+pub(crate) fn programs_handler(signal: i32) -> Option<(usize, i32)> {
+    let action = whole_action_of(signal)?;
+    let handler = action.sa_sigaction;
+    let none = handler == libc::SIG_DFL || handler == libc::SIG_IGN || is_ours(handler);
+    (!none).then_some((handler, action.sa_flags))
 }
 
 /// The addresses of gort's own handlers; 0 marks a free place.
 static OURS: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
+
+fn is_ours(handler: usize) -> bool {
+    OURS.iter().any(|place| place.load(Ordering::Relaxed) == handler)
+}
 
 fn remember(handler: usize) {
     for place in &OURS {
@@ -173,7 +190,6 @@ const FAULTS: [i32; 6] =
 /// Whether the program has installed a handler for any signal that may arrive at any time (any but
 /// [`FAULTS`]).
 pub(crate) fn program_has_handlers() -> bool {
-    let is_ours = |action: usize| OURS.iter().any(|place| place.load(Ordering::Relaxed) == action);
     (1..=libc::SIGRTMAX())
         .filter(|signal| !FAULTS.contains(signal))
         .filter_map(action_of)

@@ -1,44 +1,21 @@
 //! Who calls a function of libc: a goroutine that may wait, or anything else.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::arch;
-use crate::sched::boot;
-use crate::sched::run::runtime_section;
+use super::{enabled, place};
 use crate::sched::types::current::current;
 use crate::sched::types::g::G;
-use crate::sys::{signal, thread};
-
-/// The hooks do something. Set once.
-pub(super) static ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// The calling goroutine, if its calls are to wait as a goroutine does: it runs user code on its own stack.
-/// Otherwise the call is libc's: on a foreign thread, on g0, in a handler with a stack of its own, inside the
-/// runtime and in a marked blocking call.
+/// Otherwise the call is libc's: on a foreign thread, on g0, in a signal handler, inside the runtime, in a
+/// marked blocking call, and in a child process.
 #[inline]
 pub(super) fn caller() -> Option<&'static G> {
-    if !ENABLED.load(Ordering::Relaxed) {
+    if !enabled::is_on() {
         return None;
     }
     let g = current()?;
-    let in_user_code = g.in_runtime.get() == 0 && !g.blocking.get();
-    (in_user_code && g.slot.stack().contains(&arch::stack_pointer())).then_some(g)
-}
-
-/// Whether the goroutine may stop here, which [`caller`] does not know for certain: not in a child process
-/// (of fork, or of vfork, which shares our memory), and not in a signal handler that runs on the goroutine's
-/// own stack. In a handler, the kernel blocks at least the handler's signal. (With SA_NODEFER it does not;
-/// then a handler that blocks stops its goroutine.) Two system calls, made only before a wait.
-pub(super) fn may_stop(g: &'static G) -> bool {
-    !boot::is_forked()
-        && runtime_section::on_own_m(g, |m| {
-            thread::tid() == m.tid()
-                && m.signals.get().is_none_or(|usual| {
-                    g.thread_state.get() & crate::sched::types::g::thread_state::MASK != 0
-                        || signal::blocked() == usual.blocked
-                })
-        })
+    (g.in_runtime.get() == 0 && !g.blocking.get() && place::is_user_code(g)).then_some(g)
 }
 
 /// An error number of the kernel.

@@ -5,13 +5,12 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
 
-use super::caller::{Outcome, may_stop, of_libc, outcome};
-use super::descriptor::wait_for;
+use super::caller::{Outcome, of_libc, outcome};
+use super::descriptor::{Mode, is_ready, wait_for};
 use super::real::define;
-use super::streams::is_ready;
+use super::streams::is_nonblocking;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
-use crate::sched::types::g::G;
 use crate::sys::process;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
@@ -20,7 +19,7 @@ use crate::timer::NEVER;
 macro_rules! marked {
     ($name:ident($($argument:expr),*)) => {
         // SAFETY: the caller vouches for the arguments.
-        of_libc(blocking(|| unsafe { (real::$name.get())($($argument),*) }) as isize)
+        blocking(|| of_libc(unsafe { (real::$name.get())($($argument),*) } as isize))
     };
 }
 
@@ -34,21 +33,18 @@ macro_rules! marked_number {
 
 /// Waits until the child `pid` has ended. Does nothing if that cannot be waited for; the call after it then
 /// blocks.
-fn until_ended(g: &'static G, pid: u32) {
-    if may_stop(g)
-        && let Ok(child) = process::pidfd(pid)
-    {
-        until_readable(child.as_raw_fd());
-    }
+fn until_ended(pid: u32) -> Outcome<()> {
+    process::pidfd(pid).map_or(Ok(()), |child| until_readable(child.as_raw_fd()))
 }
 
-fn until_readable(fd: c_int) {
-    let attempt = |fd| if is_ready(fd, Direction::Read) { Ok(()) } else { Err(libc::EAGAIN) };
-    let _asked_again_by_the_caller = wait_for(fd, Direction::Read, NEVER, attempt);
+/// Waits until a pidfd says that the process has ended, or a context limits the wait.
+fn until_readable(fd: c_int) -> Outcome<()> {
+    wait_for(fd, Direction::Read, NEVER, |fd, mode| {
+        if mode == Mode::Block || is_ready(fd, Direction::Read) { Ok(()) } else { Err(libc::EAGAIN) }
+    })
 }
 
 fn wait_for_child(
-    g: &'static G,
     pid: libc::pid_t,
     status: *mut c_int,
     options: c_int,
@@ -56,15 +52,8 @@ fn wait_for_child(
 ) -> Outcome<isize> {
     // SAFETY: the caller of libc's function vouches for the arguments.
     let call = |options: c_int| unsafe {
-        outcome(syscall6(
-            libc::SYS_wait4,
-            pid as usize,
-            status as usize,
-            options as usize,
-            usage as usize,
-            0,
-            0,
-        ))
+        let (pid, status, options, usage) = (pid as usize, status as usize, options as usize, usage as usize);
+        outcome(syscall6(libc::SYS_wait4, pid, status, options, usage, 0, 0))
     };
     if options & libc::WNOHANG != 0 {
         return call(options);
@@ -72,7 +61,7 @@ fn wait_for_child(
     // A wait for a child that stops or goes on is not one for its end.
     if pid > 0 && options & !libc::__WALL == 0 {
         match call(options | libc::WNOHANG) {
-            Ok(0) => until_ended(g, pid as u32),
+            Ok(0) => until_ended(pid as u32)?,
             result => return result,
         }
     }
@@ -80,28 +69,36 @@ fn wait_for_child(
 }
 
 fn wait_by_id(
-    g: &'static G,
     kind: libc::idtype_t,
     id: libc::id_t,
     info: *mut libc::siginfo_t,
     options: c_int,
 ) -> Outcome<isize> {
     // SAFETY: the caller of libc's function vouches for the arguments.
-    let call = || unsafe {
+    let call = |info: *mut libc::siginfo_t, options: c_int| unsafe {
         let (id, info, options) = (id as usize, info as usize, options as usize);
         outcome(syscall6(libc::SYS_waitid, kind as usize, id, info, options, 0, 0))
     };
-    if options & libc::WNOHANG != 0 {
-        return call();
+    let for_its_end = options & (libc::WSTOPPED | libc::WCONTINUED) == 0;
+    let waits = match kind {
+        libc::P_PIDFD => for_its_end && !is_nonblocking(id as c_int),
+        libc::P_PID => for_its_end,
+        _ => false,
+    };
+    if options & libc::WNOHANG != 0 || kind == libc::P_PIDFD && is_nonblocking(id as c_int) {
+        return call(info, options);
     }
-    if options & (libc::WSTOPPED | libc::WCONTINUED) == 0 && may_stop(g) {
-        match kind {
-            libc::P_PIDFD => until_readable(id as c_int),
-            libc::P_PID => until_ended(g, id),
-            _ => {}
+    if waits {
+        // Is it a child of ours, and does it run? Then the call succeeds and finds no process.
+        // SAFETY: zeros are a siginfo.
+        let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        call(&raw mut found, options | libc::WNOHANG | libc::WNOWAIT)?;
+        // SAFETY: the kernel has written the fields of a child, or zeros.
+        if unsafe { found.si_pid() } == 0 {
+            if kind == libc::P_PID { until_ended(id)? } else { until_readable(id as c_int)? }
         }
     }
-    blocking(call)
+    blocking(|| call(info, options))
 }
 
 /// Whether a command of `fcntl` may wait for another process.
@@ -111,11 +108,13 @@ fn waits(command: c_int) -> bool {
 
 define! {
     fn waitpid(pid: libc::pid_t, status: *mut c_int, options: c_int) -> libc::pid_t,
-        |g| wait_for_child(g, pid, status, options, std::ptr::null_mut());
+        |_g| wait_for_child(pid, status, options, std::ptr::null_mut());
+    fn wait(status: *mut c_int) -> libc::pid_t,
+        |_g| wait_for_child(-1, status, 0, std::ptr::null_mut());
     fn wait4(pid: libc::pid_t, status: *mut c_int, options: c_int, usage: *mut libc::rusage) -> libc::pid_t,
-        |g| wait_for_child(g, pid, status, options, usage.cast());
+        |_g| wait_for_child(pid, status, options, usage.cast());
     fn waitid(kind: libc::idtype_t, id: libc::id_t, info: *mut libc::siginfo_t, options: c_int) -> c_int,
-        |g| wait_by_id(g, kind, id, info, options);
+        |_g| wait_by_id(kind, id, info, options);
     fn pthread_join(thread: libc::pthread_t, value: *mut *mut c_void) -> c_int,
         |_g| marked_number!(pthread_join(thread, value));
     fn pause() -> c_int, |_g| marked!(pause());

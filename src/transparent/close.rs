@@ -1,31 +1,80 @@
 //! Closing a descriptor, and giving its number to another open file. What waits for it stays with the old
 //! open file, as on threads: see `descriptor.rs`.
 //!
-//! These do their work on any thread, because goroutines may wait for what a thread closes.
+//! These do their work on any thread, because goroutines may wait for what a thread closes. They stay safe in
+//! signal handlers: if nothing waits for the number and epoll does not watch it, only a flag is read. In a
+//! handler that may have interrupted the runtime they take no lock: what waits for the number then fails with
+//! EBADF, and the housekeeper wakes it.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::atomic::Ordering;
 
-use super::caller::{ENABLED, Outcome, outcome, report};
+use super::caller::{Outcome, of_libc, outcome, report};
 use super::descriptor::Descriptor;
-use super::real::Pair;
+use super::place::Place;
+use super::real::{Pair, Real};
+use super::{enabled, late};
 use crate::sched::block::hidden_function::Hidden;
-use crate::sched::boot;
+use crate::sched::types::current::current;
 use crate::sys::syscall::syscall6;
+
+/// Whether the caller may take locks of the runtime.
+fn may_lock() -> bool {
+    matches!(Place::own(), Place::Outside | Place::Marked)
+}
+
+fn before_close((fd, descriptor): (c_int, &'static Descriptor)) {
+    if descriptor.is_in_use() {
+        if may_lock() {
+            descriptor.before_close(fd);
+        } else {
+            descriptor.outdate();
+        }
+    }
+}
+
+fn after_close((_, descriptor): (c_int, &'static Descriptor)) {
+    descriptor.forget_kind();
+    if descriptor.has_users() {
+        if may_lock() {
+            descriptor.wake_users();
+        } else {
+            late::wake_users();
+        }
+    }
+}
 
 /// Makes a call that closes `fd`, between what has to be done before and after.
 fn closing(fd: c_int, call: impl FnOnce() -> Outcome<isize>) -> Outcome<isize> {
-    let enabled = ENABLED.load(Ordering::Relaxed) && !boot::is_forked();
-    let Some(descriptor) = Descriptor::existing(fd).filter(|_| enabled) else { return call() };
-    descriptor.before_close(fd);
+    let Some(descriptor) = Descriptor::existing(fd).filter(|_| enabled::is_on()) else { return call() };
+    before_close((fd, descriptor));
     let result = call();
-    descriptor.after_close();
+    after_close((fd, descriptor));
     result
 }
 
+/// libc's function.
+static CLOSE: Real<unsafe extern "C" fn(c_int) -> c_int> = Real::new(c"close", "close");
+
 pub(super) fn close(fd: c_int) -> Outcome<isize> {
+    closing(fd, || match current() {
+        // SAFETY: no memory is passed.
+        Some(_) => outcome(unsafe { syscall6(libc::SYS_close, fd as usize, 0, 0, 0, 0, 0) }),
+        // On a thread, it is a cancellation point.
+        // SAFETY: no memory is passed.
+        None => of_libc(unsafe { (CLOSE.get())(fd) } as isize),
+    })
+}
+
+pub(super) fn dup2(from: c_int, to: c_int) -> Outcome<isize> {
     // SAFETY: no memory is passed.
-    closing(fd, || outcome(unsafe { syscall6(libc::SYS_close, fd as usize, 0, 0, 0, 0, 0) }))
+    let call = || outcome(unsafe { syscall6(libc::SYS_dup2, from as usize, to as usize, 0, 0, 0, 0) });
+    if from == to { call() } else { closing(to, call) }
+}
+
+pub(super) fn dup3(from: c_int, to: c_int, flags: c_int) -> Outcome<isize> {
+    let flags = flags as usize;
+    // SAFETY: no memory is passed.
+    closing(to, || outcome(unsafe { syscall6(libc::SYS_dup3, from as usize, to as usize, flags, 0, 0, 0) }))
 }
 
 /// Closes a descriptor of our own.
@@ -43,41 +92,33 @@ mod hooks {
 
     #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
     unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
-        // SAFETY: no memory is passed.
-        let call = || outcome(unsafe { syscall6(libc::SYS_dup2, from as usize, to as usize, 0, 0, 0, 0) });
-        report(if from == to { call() } else { closing(to, call) })
+        report(super::dup2(from, to))
     }
 
     #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
     unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
-        let flags = flags as usize;
-        // SAFETY: no memory is passed.
-        report(closing(to, || unsafe {
-            outcome(syscall6(libc::SYS_dup3, from as usize, to as usize, flags, 0, 0, 0))
-        }))
+        report(super::dup3(from, to, flags))
     }
 
     #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
     unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-        let enabled = ENABLED.load(Ordering::Relaxed) && !boot::is_forked();
-        let all = Descriptor::known(first, last).filter(|_| enabled && flags == 0);
-        all.clone().for_each(|(fd, descriptor)| descriptor.before_close(fd));
+        let all = Descriptor::known(first, last).filter(|_| enabled::is_on() && flags == 0);
+        all.clone().for_each(before_close);
         // SAFETY: no memory is passed.
         let result = unsafe {
             syscall6(libc::SYS_close_range, first as usize, last as usize, flags as usize, 0, 0, 0)
         };
-        all.for_each(|(_, descriptor)| descriptor.after_close());
+        all.for_each(after_close);
         report(outcome(result))
     }
 
-    static LIBCS: [Hidden; 4] =
-        [Hidden::new(c"close"), Hidden::new(c"dup2"), Hidden::new(c"dup3"), Hidden::new(c"close_range")];
+    static LIBCS: [Hidden; 3] = [Hidden::new(c"dup2"), Hidden::new(c"dup3"), Hidden::new(c"close_range")];
 
     pub(crate) const PAIRS: &[Pair] = &[
-        Pair { name: c"close", ours: || close as *const () as usize, libcs: &LIBCS[0] },
-        Pair { name: c"dup2", ours: || dup2 as *const () as usize, libcs: &LIBCS[1] },
-        Pair { name: c"dup3", ours: || dup3 as *const () as usize, libcs: &LIBCS[2] },
-        Pair { name: c"close_range", ours: || close_range as *const () as usize, libcs: &LIBCS[3] },
+        Pair { name: c"close", ours: || close as *const () as usize, libcs: &CLOSE.hidden },
+        Pair { name: c"dup2", ours: || dup2 as *const () as usize, libcs: &LIBCS[0] },
+        Pair { name: c"dup3", ours: || dup3 as *const () as usize, libcs: &LIBCS[1] },
+        Pair { name: c"close_range", ours: || close_range as *const () as usize, libcs: &LIBCS[2] },
     ];
 }
 

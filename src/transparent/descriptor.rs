@@ -17,22 +17,32 @@
 //! number. So `close` and its kin (`close.rs`) duplicate a descriptor that has users, let the users go on
 //! with the duplicate, close the number, and wake the users. The last one closes the duplicate. A user that
 //! comes between the look at the users and the close is woken after it, and its attempt fails with EBADF, as
-//! that of a thread which called later.
+//! that of a thread which called later. Where there can be no duplicate (the process has no number left, or a
+//! signal handler closes), the users of that moment are outdated: their calls fail with EBADF.
+//!
+//! **Calls that cannot be waited for.** epoll says that a descriptor is ready, but the call would block: a
+//! datagram for a full socket, an exceptional condition that poll does not know. A call that was woken twice
+//! in vain although the descriptor is ready is made in a marked section, where it blocks its thread.
 
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+};
 use std::time::Duration;
 
 use super::caller::{Errno, Outcome};
+use super::kind::Kind;
 use super::limited::park_limited;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::netpoll::{Direction, Registration};
+use crate::sched::block::marked_call::blocking;
 use crate::sched::park::{clock, limit};
 use crate::sched::run::runtime_section;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, MutexGuard};
+use crate::sys::fd;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
 
@@ -43,22 +53,29 @@ const CHUNKS: usize = 16 << 10;
 
 static TABLE: [AtomicPtr<[Descriptor; CHUNK]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 
-/// What is known of a descriptor number.
+/// What is known of a descriptor number. Padded, because neighbours are other goroutines' connections.
+#[repr(align(128))]
 pub(super) struct Descriptor {
     /// A [`Kind`], as it was at the last look. A hint.
     kind: AtomicU8,
+    /// epoll watches the number, unless the open file was closed without our knowledge. Changed under the
+    /// lock of `state`.
+    watched: AtomicBool,
     /// Calls that wait, or are about to. For those that close: if it is 0, no lock is taken.
     waiting: AtomicU32,
+    /// Calls that joined before this number changed fail.
+    outdated: AtomicU32,
+    /// The poll words; made for the first wait, and never changed. Null, or a leaked box.
+    registration: AtomicPtr<Registration>,
+    /// The poll word of reads as it was before the last one, if that emptied the stream: a hint that the next
+    /// one had better wait first. Otherwise 0.
+    drained: AtomicUsize,
     state: Lock<State>,
     /// For each direction, the right to wait in the poll word.
     turns: [Mutex<()>; 2],
 }
 
 struct State {
-    /// The poll words; made for the first wait.
-    registration: Option<Registration>,
-    /// epoll watches the number, unless the open file was closed without our knowledge.
-    watched: bool,
     /// The first of a list.
     users: *const User,
     /// How many calls wait in the poll word of each direction, or are about to: none or one.
@@ -77,6 +94,8 @@ impl Ranked for State {
 struct User {
     /// The descriptor of the open file that the call is for.
     fd: AtomicI32,
+    /// `Descriptor::outdated` when the call joined.
+    outdated: u32,
     /// The duplicate, once the number was closed. Guarded by the lock, like what follows.
     moved: Cell<*const Moved>,
     next: Cell<*const User>,
@@ -92,11 +111,14 @@ struct Moved {
 
 impl Descriptor {
     const fn new() -> Descriptor {
-        let state = State { registration: None, watched: false, users: ptr::null(), interest: [0; 2] };
         Descriptor {
             kind: AtomicU8::new(0),
+            watched: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
-            state: Lock::new(state),
+            outdated: AtomicU32::new(0),
+            registration: AtomicPtr::new(ptr::null_mut()),
+            drained: AtomicUsize::new(0),
+            state: Lock::new(State { users: ptr::null(), interest: [0; 2] }),
             turns: [Mutex::new(()), Mutex::new(())],
         }
     }
@@ -128,7 +150,9 @@ impl Descriptor {
             return Some(descriptor);
         }
         let (chunk, _) = Descriptor::place(fd)?;
-        let new = Box::into_raw(Box::new([const { Descriptor::new() }; CHUNK]));
+        // Through a vector, because a box would be built on the goroutine's stack.
+        let new: Box<[Descriptor]> = (0..CHUNK).map(|_| Descriptor::new()).collect();
+        let new = Box::into_raw(new).cast::<[Descriptor; CHUNK]>();
         if chunk.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire).is_err() {
             // SAFETY: another thread was faster, and nobody else has a pointer to ours.
             drop(unsafe { Box::from_raw(new) });
@@ -144,14 +168,45 @@ impl Descriptor {
         self.kind.store(kind as u8, Ordering::Relaxed);
     }
 
+    /// The poll words, if there was a wait before.
+    fn known_registration(&self) -> Option<Registration> {
+        // SAFETY: never freed. Acquire pairs with the release in `registration`.
+        unsafe { self.registration.load(Ordering::Acquire).as_ref() }.copied()
+    }
+
     /// The poll words, which the first wait makes.
     fn registration(&self) -> Outcome<Registration> {
-        if let Some(registration) = self.state.lock().registration {
+        if let Some(registration) = self.known_registration() {
             return Ok(registration);
         }
         // One that is made in vain is lost: the records of the netpoller are never freed either.
         let new = Registration::unwatched(runtime_section::enter).map_err(errno_of)?;
-        Ok(*self.state.lock().registration.get_or_insert(new))
+        let new = Box::into_raw(Box::new(new));
+        let result =
+            self.registration.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
+        // SAFETY: never freed.
+        Ok(unsafe { *result.map_or_else(|earlier| earlier, |_| new) })
+    }
+
+    /// To be called before a read. Pass the result to [`note_short_read`](Descriptor::note_short_read).
+    pub(super) fn observe_reads(&self) -> usize {
+        self.known_registration().map_or(0, |registration| {
+            let observed = registration.observe(Direction::Read);
+            if observed.is_plain_edge() { observed.to_word() } else { 0 }
+        })
+    }
+
+    /// The read of a stream returned less than it asked for: it is empty.
+    pub(super) fn note_short_read(&self, observed: usize) {
+        if self.kind() == Kind::StreamSocket {
+            self.drained.store(observed, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a read is likely to find nothing: the last one emptied the stream, and there was no edge since.
+    pub(super) fn is_likely_empty(&self) -> bool {
+        let drained = self.drained.load(Ordering::Relaxed);
+        drained != 0 && self.observe_reads() == drained
     }
 
     fn join(&self, user: &User) {
@@ -185,12 +240,33 @@ impl Descriptor {
         }
     }
 
+    /// Whether a close has to do something about the number.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.has_users() || self.watched.load(Ordering::Relaxed)
+    }
+
+    /// Whether calls wait, or are about to. After a close: those that are not seen here see that the number
+    /// is closed.
+    pub(super) fn has_users(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.waiting.load(Ordering::SeqCst) != 0
+    }
+
+    /// The number is another open file's, or nobody's.
+    pub(super) fn forget_kind(&self) {
+        self.set_kind(Kind::Unknown);
+        self.drained.store(0, Ordering::Relaxed);
+    }
+
+    /// Calls that wait now are to fail.
+    pub(super) fn outdate(&self) {
+        self.outdated.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Called before the number is closed, or given to another open file: what waits for it goes on with a
     /// duplicate.
     pub(super) fn before_close(&self, fd: c_int) {
-        self.set_kind(Kind::Unknown);
-        let waiting = self.waiting.load(Ordering::SeqCst) != 0;
-        let duplicate = if waiting {
+        let duplicate = if self.has_users() {
             // SAFETY: no memory is passed.
             unsafe { syscall6(libc::SYS_fcntl, fd as usize, libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0) }
         } else {
@@ -199,14 +275,17 @@ impl Descriptor {
         let moved = (duplicate >= 0)
             .then(|| Box::into_raw(Box::new(Moved { fd: duplicate as c_int, users: AtomicUsize::new(0) })));
         let mut state = self.state.lock();
-        if state.watched
-            && let Some(registration) = state.registration
+        if self.watched.load(Ordering::Relaxed)
+            && let Some(registration) = self.known_registration()
         {
-            state.watched = false;
+            self.watched.store(false, Ordering::Relaxed);
             // SAFETY: used for the call only; if the number is closed, the call fails.
             registration.unwatch(unsafe { BorrowedFd::borrow_raw(fd) });
         }
-        let Some(moved) = moved else { return };
+        let Some(moved) = moved else {
+            drop(state);
+            return self.outdate();
+        };
         let mut count = 0;
         // SAFETY: users in the list are alive, and ours under the lock; `moved` is alive while it has users.
         unsafe {
@@ -226,41 +305,34 @@ impl Descriptor {
         }
     }
 
-    /// Called after that: wakes what waits, to look again.
-    pub(super) fn after_close(&self) {
-        fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::SeqCst) == 0 {
-            return;
-        }
-        let registration = self.state.lock().registration;
-        if let Some(registration) = registration {
+    /// Wakes what waits, to look again.
+    pub(super) fn wake_users(&self) {
+        if let Some(registration) = self.known_registration() {
             registration.kick(Direction::Read);
             registration.kick(Direction::Write);
         }
     }
 
     /// Waits in the poll word until `fd` may be ready in that direction. The caller has the turn.
-    fn wait(&self, user: &User, fd: c_int, deadline: u64) -> Outcome<()> {
+    fn wait(&self, user: &User, fd: c_int, deadline: u64, interest: &mut Interest<'_>) -> Outcome<()> {
         let registration = self.registration()?;
-        let (mut failure, mut interested) = (0, false);
+        let mut failure = 0;
         let observed = registration.observe(user.direction);
         let watch = || {
             let mut state = self.state.lock();
             if user.fd.load(Ordering::Acquire) != fd {
-                return false; // closed: go on with the duplicate
+                return false; // closed: look again
             }
-            state.interest[user.direction as usize] += 1;
-            interested = true;
+            interest.begin(&mut state);
             let [read, write] = state.interest.map(|calls| calls != 0);
             // SAFETY: used for the call only; if the number is closed, the call fails.
             let number = unsafe { BorrowedFd::borrow_raw(fd) };
-            match registration.watch(number, read, write, state.watched) {
-                Ok(()) => {
-                    state.watched = true;
-                    true
-                }
+            let watched = self.watched.load(Ordering::Relaxed);
+            let result = registration.watch(number, read, write, watched);
+            self.watched.store(result.is_ok(), Ordering::Relaxed);
+            match result {
+                Ok(()) => true,
                 Err(error) => {
-                    state.watched = false;
                     failure = errno_of(error);
                     false
                 }
@@ -271,14 +343,11 @@ impl Descriptor {
         } else {
             registration.wait(user.direction, observed, deadline, watch);
         }
-        if interested {
-            self.state.lock().interest[user.direction as usize] -= 1;
-        }
         if failure == 0 { Ok(()) } else { Err(failure) }
     }
 
     /// Takes the turn of a direction. `None`: the time is over.
-    fn turn(&self, direction: Direction, deadline: u64) -> Option<crate::sync::MutexGuard<'_, ()>> {
+    fn turn(&self, direction: Direction, deadline: u64) -> Option<MutexGuard<'_, ()>> {
         let turn = &self.turns[direction as usize];
         if deadline == NEVER && !limit::is_set() {
             return Some(turn.lock());
@@ -308,17 +377,74 @@ impl State {
     }
 }
 
-/// Waits until `attempt` does not fail with EAGAIN; it is called with the descriptor, after each edge. At the
+impl User {
+    /// Whether the number was closed, without a duplicate, since the call joined its users. Only as long as
+    /// the call has no duplicate.
+    fn is_outdated(&self, descriptor: &Descriptor) -> bool {
+        descriptor.outdated.load(Ordering::SeqCst) != self.outdated
+    }
+}
+
+/// A call that holds the turn of its direction wants the number watched for that, until the drop.
+struct Interest<'a> {
+    descriptor: &'a Descriptor,
+    direction: Direction,
+    begun: bool,
+}
+
+impl Interest<'_> {
+    fn begin(&mut self, state: &mut State) {
+        if !std::mem::replace(&mut self.begun, true) {
+            state.interest[self.direction as usize] += 1;
+        }
+    }
+}
+
+impl Drop for Interest<'_> {
+    fn drop(&mut self) {
+        if self.begun {
+            self.descriptor.state.lock().interest[self.direction as usize] -= 1;
+        }
+    }
+}
+
+/// How a call is to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Without blocking: it fails with EAGAIN instead.
+    Try,
+    /// As the caller made it: it may block the thread.
+    Block,
+}
+
+/// A call fails after this many wake-ups in vain: from then on it blocks its thread.
+const WAKE_UPS_IN_VAIN: u32 = 2;
+
+/// The error of a wait that is over; `None` if it may go on.
+fn end_of_wait(deadline: u64) -> Option<Errno> {
+    if limit::is_over() {
+        Some(libc::ETIMEDOUT)
+    } else {
+        (deadline != NEVER && clock::nanos() >= deadline).then_some(libc::EAGAIN)
+    }
+}
+
+/// Waits until `call` does not fail with EAGAIN; it is made after each edge, with the descriptor. At the
 /// deadline the result is EAGAIN. If a context ends that limits the caller, it is ETIMEDOUT.
+#[inline(never)]
 pub(super) fn wait_for<R>(
-    fd: c_int,
+    number: c_int,
     direction: Direction,
     deadline: u64,
-    mut attempt: impl FnMut(c_int) -> Outcome<R>,
+    mut call: impl FnMut(c_int, Mode) -> Outcome<R>,
 ) -> Outcome<R> {
-    let Some(listed_at) = Descriptor::of(fd) else { return Err(libc::EBADF) };
+    let Some(listed_at) = Descriptor::of(number) else { return blocking(|| call(number, Mode::Block)) };
+    if listed_at.kind() == Kind::Unknown {
+        Kind::ask(number);
+    }
     let user = User {
-        fd: AtomicI32::new(fd),
+        fd: AtomicI32::new(number),
+        outdated: listed_at.outdated.load(Ordering::SeqCst),
         moved: Cell::new(ptr::null()),
         next: Cell::new(ptr::null()),
         previous: Cell::new(ptr::null()),
@@ -332,85 +458,54 @@ pub(super) fn wait_for<R>(
         }
     }
     listed_at.join(&user);
-    let listed = Listed(listed_at, &user);
+    let _listed = Listed(listed_at, &user);
+    let mut in_vain = 0;
     loop {
         let fd = user.fd.load(Ordering::Acquire);
         let Some(descriptor) = Descriptor::of(fd) else { return Err(libc::EBADF) };
-        let over = || if limit::is_over() { libc::ETIMEDOUT } else { libc::EAGAIN };
-        let Some(_turn) = descriptor.turn(direction, deadline) else { return Err(over()) };
+        let Some(turn) = descriptor.turn(direction, deadline) else {
+            return Err(end_of_wait(deadline).unwrap_or(libc::EAGAIN));
+        };
+        let mut interest = Interest { descriptor, direction, begun: false };
         while user.fd.load(Ordering::Acquire) == fd {
-            if limit::is_over() || clock::nanos() >= deadline {
-                return Err(over());
+            if fd == number && user.is_outdated(listed_at) {
+                return Err(libc::EBADF);
             }
-            descriptor.wait(listed.1, fd, deadline)?;
+            if let Some(error) = end_of_wait(deadline) {
+                return Err(error);
+            }
+            match descriptor.wait(&user, fd, deadline, &mut interest) {
+                // epoll does not know files of this kind.
+                Err(libc::EPERM) => in_vain = WAKE_UPS_IN_VAIN,
+                result => result?,
+            }
             let now = user.fd.load(Ordering::Acquire);
-            match attempt(now) {
-                Err(libc::EAGAIN | libc::EINTR) => {}
-                result => return result,
+            if now == number && user.is_outdated(listed_at) {
+                return Err(libc::EBADF);
+            }
+            if in_vain < WAKE_UPS_IN_VAIN {
+                match call(now, Mode::Try) {
+                    Err(libc::EAGAIN | libc::EINTR) => in_vain += u32::from(is_ready(now, direction)),
+                    result => return result,
+                }
+            }
+            if in_vain >= WAKE_UPS_IN_VAIN {
+                drop((interest, turn));
+                return blocking(|| call(now, Mode::Block));
             }
         }
+        // The number was closed. Those that wait for the turn since before that go first, so that none of them
+        // waits behind a call on the number's next open file.
+        drop(interest);
+        MutexGuard::unlock_fair(turn);
     }
+}
+
+/// Whether epoll would say now that the descriptor is ready in that direction.
+pub(super) fn is_ready(number: c_int, direction: Direction) -> bool {
+    fd::wait_until_ready(number, direction == Direction::Write, Duration::ZERO)
 }
 
 fn errno_of(error: std::io::Error) -> Errno {
     error.raw_os_error().unwrap_or(libc::ENOMEM)
-}
-
-/// What a descriptor is, as far as it decides how to try without blocking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Kind {
-    Unknown,
-    /// `recv` and `send` take MSG_DONTWAIT.
-    Socket,
-    /// A pipe, or what else takes RWF_NOWAIT.
-    Stream,
-    /// epoll can wait for it: a terminal, an eventfd, a device.
-    Pollable,
-    /// It is always ready: a regular file, a directory.
-    File,
-}
-
-impl Kind {
-    fn from_u8(value: u8) -> Kind {
-        match value {
-            1 => Kind::Socket,
-            2 => Kind::Stream,
-            3 => Kind::Pollable,
-            4 => Kind::File,
-            _ => Kind::Unknown,
-        }
-    }
-
-    /// The kind of a descriptor, by a hint that was right not long ago, or by asking the kernel.
-    #[inline]
-    pub(super) fn of(fd: c_int) -> Kind {
-        match Descriptor::existing(fd).map(Descriptor::kind) {
-            None | Some(Kind::Unknown) => Kind::ask(fd),
-            Some(known) => known,
-        }
-    }
-
-    /// Asks the kernel.
-    #[cold]
-    pub(super) fn ask(fd: c_int) -> Kind {
-        let mut status = std::mem::MaybeUninit::<libc::stat>::zeroed();
-        // SAFETY: fstat writes a stat.
-        let result =
-            unsafe { syscall6(libc::SYS_fstat, fd as usize, status.as_mut_ptr() as usize, 0, 0, 0, 0) };
-        if result < 0 {
-            return Kind::Unknown;
-        }
-        // SAFETY: written, or zeros.
-        let kind = match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
-            libc::S_IFSOCK => Kind::Socket,
-            libc::S_IFIFO => Kind::Stream,
-            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK | libc::S_IFLNK => Kind::File,
-            _ => Kind::Pollable,
-        };
-        if let Some(descriptor) = Descriptor::of(fd) {
-            descriptor.set_kind(kind);
-        }
-        kind
-    }
 }

@@ -15,13 +15,15 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use super::caller::{Errno, Outcome};
-use super::futex_table::{Entry, Requeued, Table, new_bucket};
+use super::futex_table::{Entry, Requeued, Table, WOKEN, new_bucket};
 use super::late;
 use super::place::Place;
 use crate::base::note::Note;
 use crate::sched::park::limit;
 use crate::sched::park::wait::{TIMED_OUT, Wait, WaitPlace};
 use crate::sched::park::wait_queue::Node;
+use crate::sched::run::runtime_section;
+use crate::sched::types::current::current;
 use crate::sched::types::g::G;
 use crate::sched::types::waiter::{Hook, Waiter};
 use crate::sched::word::status::WaitReason;
@@ -54,8 +56,13 @@ pub(super) fn wait(
         }
         None => thread.block(&wait, deadline),
     };
-    TABLE.leave(&node);
-    if claim == TIMED_OUT { Err(libc::ETIMEDOUT) } else { Ok(0) }
+    if claim == WOKEN {
+        TABLE.leave_woken(&node);
+        Ok(0)
+    } else {
+        TABLE.leave(&node);
+        Err(libc::ETIMEDOUT)
+    }
 }
 
 /// Wakes at most `count` waiters at `address` whose bitset has a bit of `bitset`. Returns how many; those that
@@ -71,9 +78,12 @@ pub(super) fn wake(address: usize, count: usize, bitset: u32) -> usize {
     }
     let claimed = TABLE.claim(address, count, bitset);
     let woken = claimed.len();
-    match place {
-        Place::Outside => claimed.ready_all(),
-        _ => claimed.for_each(Waiter::ready_without_p),
+    match (place, current()) {
+        // Not as the goroutine, and without a signal that stops it meanwhile.
+        (Place::Marked | Place::Beside, Some(g)) => {
+            runtime_section::on_own_m(g, |_| claimed.for_each(Waiter::ready_without_p));
+        }
+        _ => claimed.ready_all(),
     }
     woken
 }

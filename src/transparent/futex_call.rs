@@ -5,18 +5,17 @@
 //! waits on one makes the call in a marked section.
 
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use super::caller::{ENABLED, Outcome, caller, may_stop, of_libc, report};
+use super::caller::{Outcome, caller, of_libc, report};
 use super::place::{Place, is_free_thread};
 use super::real::Pair;
 use super::sleep::nanos_of;
-use super::{close, futex};
+use super::{close, enabled, futex};
 use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::block::marked_call::blocking;
-use crate::sched::boot;
 use crate::sched::park::clock as caller_clock;
 use crate::sys::clock;
 
@@ -25,6 +24,9 @@ type Arguments = [usize; 6];
 
 /// The operation without its flags.
 const OPERATION: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+
+/// As FUTEX_LOCK_PI, by another clock; the crate libc does not have it.
+const FUTEX_LOCK_PI2: c_int = 13;
 
 /// libc's function `syscall`, with all the arguments that it may have: in C it takes any number, which a
 /// caller passes in the same registers and places.
@@ -39,11 +41,13 @@ unsafe extern "C" fn syscall(
     f: usize,
 ) -> c_long {
     let arguments = [a, b, c, d, e, f];
-    let enabled = ENABLED.load(Ordering::Relaxed) && !boot::is_forked();
+    let enabled = enabled::is_on();
     let result = match number {
         libc::SYS_futex if enabled && b as c_int & libc::FUTEX_PRIVATE_FLAG != 0 => private_futex(arguments),
         libc::SYS_futex if enabled => marked(number, arguments),
         libc::SYS_close if enabled => close::close(a as c_int),
+        libc::SYS_dup2 if enabled => close::dup2(a as c_int, b as c_int),
+        libc::SYS_dup3 if enabled => close::dup3(a as c_int, b as c_int, c as c_int),
         _ => kernel(number, arguments),
     };
     report::<isize>(result) as c_long
@@ -63,7 +67,7 @@ fn marked(number: c_long, arguments: Arguments) -> Outcome<isize> {
 }
 
 fn private_futex(arguments: Arguments) -> Outcome<isize> {
-    let [address, flags, value, timeout, second, bits] = arguments;
+    let [address, flags, value, _, second, bits] = arguments;
     let flags = flags as c_int;
     let to_kernel = || kernel(libc::SYS_futex, arguments);
     if address == 0 || !address.is_multiple_of(align_of::<u32>()) {
@@ -84,8 +88,7 @@ fn private_futex(arguments: Arguments) -> Outcome<isize> {
                 futex::wake(address, count(value), u32::MAX) + futex::wake(second, usize::MAX, u32::MAX);
             Ok(by_kernel + ours as isize)
         }
-        libc::FUTEX_LOCK_PI | libc::FUTEX_WAIT_REQUEUE_PI => {
-            let _ = timeout;
+        libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 | libc::FUTEX_WAIT_REQUEUE_PI => {
             marked(libc::SYS_futex, arguments)
         }
         _ => to_kernel(),
@@ -100,7 +103,7 @@ fn count(value: usize) -> usize {
 /// `absolute`: the timeout is a moment of its clock.
 fn wait(arguments: Arguments, bitset: u32, absolute: bool) -> Outcome<isize> {
     let [address, flags, value, timeout, ..] = arguments;
-    let g = caller().filter(|g| may_stop(g));
+    let g = caller();
     if g.is_none() && !is_free_thread() {
         return kernel(libc::SYS_futex, arguments);
     }
@@ -135,7 +138,9 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let [address, flags, value, most, second, _] = arguments;
     let from: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
-    if Place::own() != Place::Outside {
+    if Place::own() == Place::Inside {
+        // A handler that may have interrupted the runtime: all of ours look at their words again.
+        futex::wake(address, usize::MAX, u32::MAX);
         return kernel(libc::SYS_futex, arguments);
     }
     let ours = futex::requeue(from, second, (wake, move_most), expected)?;
@@ -143,8 +148,7 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let flags = (flags as c_int & !OPERATION) | libc::FUTEX_REQUEUE;
     let rest = [address, flags as usize, wake - ours.woken, move_most - ours.moved, second, 0];
     let by_kernel = kernel(libc::SYS_futex, rest)?;
-    let moved = if expected.is_some() { ours.moved } else { 0 };
-    Ok(by_kernel + (ours.woken + moved) as isize)
+    Ok(by_kernel + (ours.woken + ours.moved) as isize)
 }
 
 // Nobody asks for libc's: what it does is done here.

@@ -126,6 +126,11 @@ impl<const BUCKETS: usize> Table<BUCKETS> {
         }
     }
 
+    /// As [`leave`](Table::leave), after a wake-up: the waker took the node out of its queue.
+    pub(super) fn leave_woken(&self, node: &Node<Entry>) {
+        self.bucket(node.data.address()).count.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Whether a wake-up has to look for waiters. The program has changed the futex word before (F3).
     pub(super) fn may_have_waiters(&self, address: usize) -> bool {
         fence(Ordering::SeqCst);
@@ -160,6 +165,8 @@ impl<const BUCKETS: usize> Table<BUCKETS> {
             }
             let claimed = claim_from(queue, from, wake, u32::MAX);
             let mut moved = 0;
+            // To the same word, no node has to move; what is moved is counted all the same.
+            let most = if to == from { 0 } else { most };
             while moved < most
                 && let Some(node) = queue.find(|node| node.data.address() == from)
             {

@@ -1,9 +1,10 @@
-//! Wake-ups of futexes by threads that cannot make them: see `futex.rs`. They leave them here, without a
-//! lock, and the housekeeper makes them. If there are more than fit, it wakes all waiters of the table: each
-//! looks at its futex word again, as after any wake-up.
+//! Wake-ups by threads that cannot make them, because they are in a signal handler that may have interrupted
+//! the runtime. They leave them here, without a lock, and the housekeeper makes them. If there are more than
+//! fit, it wakes all waiters of the futex table: each looks at its futex word again, as after any wake-up.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
+use super::descriptor::Descriptor;
 use super::futex;
 use crate::sched::idle::start_m::wake_housekeeper;
 
@@ -31,6 +32,8 @@ static LATE: [Late; MOST] = [const {
 }; MOST];
 static ANY: AtomicBool = AtomicBool::new(false);
 static TOO_MANY: AtomicBool = AtomicBool::new(false);
+/// A descriptor that calls wait for was closed.
+static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Leaves a wake-up for the housekeeper. Safe in a signal handler.
 pub(super) fn add(address: usize, count: usize, bitset: u32) {
@@ -52,6 +55,14 @@ pub(super) fn add(address: usize, count: usize, bitset: u32) {
     wake_housekeeper();
 }
 
+/// Lets the housekeeper wake the users of all descriptors. Safe in a signal handler.
+pub(super) fn wake_users() {
+    CLOSED.store(true, Ordering::Relaxed);
+    // Release pairs with the swap in `make_all`.
+    ANY.store(true, Ordering::Release);
+    wake_housekeeper();
+}
+
 /// Called by the housekeeper when it is awake.
 pub(crate) fn make_all() {
     if !ANY.swap(false, Ordering::AcqRel) {
@@ -67,5 +78,9 @@ pub(crate) fn make_all() {
     }
     if TOO_MANY.swap(false, Ordering::Relaxed) {
         futex::wake_everybody();
+    }
+    if CLOSED.swap(false, Ordering::Relaxed) {
+        let all = Descriptor::known(0, u32::MAX);
+        all.filter(|(_, one)| one.has_users()).for_each(|(_, one)| one.wake_users());
     }
 }

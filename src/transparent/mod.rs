@@ -55,9 +55,12 @@ mod caller;
 mod calls;
 mod close;
 mod descriptor;
+mod enabled;
 mod futex;
 mod futex_call;
 mod futex_table;
+mod handlers;
+mod kind;
 mod late;
 mod limited;
 mod multiplex;
@@ -68,10 +71,10 @@ mod sockets;
 mod streams;
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 
 pub(crate) use self::late::make_all as make_late_wakes;
 use self::real::Pair;
+use crate::arch;
 use crate::sys::process;
 
 /// Why [`enable`] failed.
@@ -83,6 +86,9 @@ pub enum EnableError {
     Hidden(&'static str),
     /// libc does not have this function.
     Missing(&'static str),
+    /// The kernel refused a page that children do not inherit, with this error number: it is older than Linux
+    /// 4.14, or a sandbox forbids `madvise`.
+    Refused(i32),
 }
 
 impl fmt::Display for EnableError {
@@ -98,6 +104,12 @@ impl fmt::Display for EnableError {
                 f,
                 "gort: waits of other code cannot park goroutines: this libc has no function `{name}`; use glibc"
             ),
+            EnableError::Refused(number) => write!(
+                f,
+                "gort: waits of other code cannot park goroutines: the kernel refuses madvise(MADV_WIPEONFORK) \
+                 ({}); use Linux 4.14 or newer, and allow the call in the sandbox",
+                std::io::Error::from_raw_os_error(*number)
+            ),
         }
     }
 }
@@ -105,12 +117,25 @@ impl fmt::Display for EnableError {
 impl std::error::Error for EnableError {}
 
 fn pairs() -> impl Iterator<Item = &'static Pair> {
-    let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, multiplex::PAIRS];
+    let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
     tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS]).flatten()
 }
 
+/// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must not.
+#[cfg(not(gort_tsan))]
+extern "C" fn look_up_libc() {
+    pairs().for_each(|pair| _ = pair.libcs.address());
+}
+
+#[cfg(not(gort_tsan))]
+#[used]
+// SAFETY: the section holds pointers to functions that the loader calls before `main`.
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = look_up_libc;
+
 /// From now on, code of std, of other crates and of C libraries that waits in a goroutine parks it. Call it
-/// once, at the beginning of `main`. Waits that have begun already are not affected. It cannot be undone.
+/// once, at the beginning of `main`. Waits that have begun already are not affected. It cannot be undone. In a
+/// child process that was forked nothing parks, unless the child calls this, too, before it starts the runtime.
 ///
 /// # Errors
 /// If the program was linked such that gort's functions are not those that other code calls. Then nothing has
@@ -125,12 +150,15 @@ pub fn enable() -> Result<(), EnableError> {
             return Err(EnableError::Missing(name()));
         }
     }
-    caller::ENABLED.store(true, Ordering::SeqCst);
-    Ok(())
+    if process::definition(c"vfork") != arch::vfork_address() {
+        return Err(EnableError::Hidden("vfork"));
+    }
+    handlers::add_installed();
+    enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))
 }
 
 /// Whether [`enable`] has succeeded.
 #[must_use]
 pub fn is_enabled() -> bool {
-    caller::ENABLED.load(Ordering::Relaxed)
+    enabled::is_on()
 }

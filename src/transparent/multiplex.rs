@@ -7,9 +7,9 @@
 
 use std::ffi::c_int;
 
-use super::caller::{Outcome, may_stop, of_libc, outcome};
+use super::caller::{Outcome, of_libc, outcome};
 use super::close::close_quietly;
-use super::descriptor::wait_for;
+use super::descriptor::{Mode, wait_for};
 use super::real::define;
 use super::sleep::{nanos_of, sleep_for};
 use crate::netpoll::Direction;
@@ -31,10 +31,11 @@ impl Instance {
         Ok(Instance(fd as c_int))
     }
 
-    /// Watches `fd`, perhaps for further events. A regular file cannot be watched, and is always ready.
-    fn add(&self, fd: c_int, events: u32) -> Outcome<()> {
+    /// Watches `fd`. If it is watched already, then for `all`. A regular file cannot be watched, and is always
+    /// ready.
+    fn add(&self, fd: c_int, events: u32, all: impl FnOnce() -> u32) -> Outcome<()> {
         match self.control(libc::EPOLL_CTL_ADD, fd, events) {
-            Err(libc::EEXIST) => self.control(libc::EPOLL_CTL_MOD, fd, events),
+            Err(libc::EEXIST) => self.control(libc::EPOLL_CTL_MOD, fd, all()),
             Err(libc::EPERM) => Ok(()),
             result => result,
         }
@@ -79,9 +80,6 @@ fn wait_for_any(
     if now != Ok(0) || timeout == Some(0) {
         return now;
     }
-    if !may_stop(g) {
-        return whole();
-    }
     let deadline = deadline(timeout);
     let Ok(instance) = Instance::new() else { return blocking(whole) };
     match watch(&instance) {
@@ -96,14 +94,30 @@ fn wait_for_any(
         },
         Ok(true) => {}
     }
-    let attempt = |_| match attempt() {
-        Ok(0) => Err(libc::EAGAIN),
-        result => result,
-    };
-    match wait_for(instance.0, Direction::Read, deadline, attempt) {
-        Err(libc::EAGAIN) => Ok(0),
-        result => result,
-    }
+    let mut whole = Some(whole);
+    let result = wait_for(instance.0, Direction::Read, deadline, |_, mode| match (mode, whole.take()) {
+        // epoll calls something ready that this call does not ask for: it waits as on a thread.
+        (Mode::Block, Some(whole)) => whole(),
+        (_, untouched) => {
+            whole = untouched;
+            some_or_again(attempt())
+        }
+    });
+    none_or(result)
+}
+
+/// Nothing is ready: then the wait goes on.
+fn some_or_again(result: Outcome<isize>) -> Outcome<isize> {
+    if result == Ok(0) { Err(libc::EAGAIN) } else { result }
+}
+
+/// At the end of the time, nothing is ready.
+fn none_or(result: Outcome<isize>) -> Outcome<isize> {
+    if result == Err(libc::EAGAIN) { Ok(0) } else { result }
+}
+
+fn millis_of(timeout: Option<u64>) -> c_int {
+    timeout.map_or(-1, |nanos| nanos.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int)
 }
 
 fn poll_them(
@@ -117,21 +131,22 @@ fn poll_them(
         outcome(syscall6(libc::SYS_poll, fds as usize, count as usize, millis, 0, 0, 0))
     };
     let watch = |instance: &Instance| {
-        // SAFETY: the kernel has just read and written the array.
-        let fds = unsafe { std::slice::from_raw_parts(fds, if count == 0 { 0 } else { count as usize }) };
-        for (at, entry) in fds.iter().enumerate().filter(|(_, entry)| entry.fd >= 0) {
+        let fds: &[libc::pollfd] = match count {
+            0 => &[],
+            // SAFETY: the kernel has just read and written the array.
+            _ => unsafe { std::slice::from_raw_parts(fds, count as usize) },
+        };
+        for entry in fds.iter().filter(|entry| entry.fd >= 0) {
             // A number that is there twice is watched for what both want.
-            let earlier = fds[..at].iter().filter(|earlier| earlier.fd == entry.fd);
-            let events = earlier.fold(entry.events, |events, earlier| events | earlier.events);
-            instance.add(entry.fd, u32::from(events as u16))?;
+            let all = || {
+                let same = fds.iter().filter(|other| other.fd == entry.fd);
+                same.fold(0, |all, other| all | u32::from(other.events as u16))
+            };
+            instance.add(entry.fd, u32::from(entry.events as u16), all)?;
         }
         Ok(fds.iter().any(|entry| entry.fd >= 0))
     };
-    let whole = || {
-        let millis = timeout.map_or(-1, |nanos| nanos.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int);
-        call(millis as usize)
-    };
-    wait_for_any(g, timeout, || call(0), watch, whole)
+    wait_for_any(g, timeout, || call(0), watch, || call(millis_of(timeout) as usize))
 }
 
 /// The three sets of a `select`.
@@ -140,45 +155,56 @@ type Sets = [*mut libc::fd_set; 3];
 fn select_from(g: &'static G, count: c_int, sets: Sets, timeout: Option<u64>) -> Outcome<isize> {
     let words = usize::try_from(count).map_err(|_| libc::EINVAL)?.div_ceil(64);
     // The kernel overwrites the sets; each attempt begins with what the caller wants.
-    let wanted: [Vec<u64>; 3] = sets.map(|set| match set.is_null() {
-        true => Vec::new(),
+    let mut wanted = [[0u64; WORDS]; 3];
+    if words > WORDS {
+        // Larger sets than libc's, or a count that the kernel reduces.
+        return blocking(|| select_call(count, sets, &mut timespec_or_null(timeout)));
+    }
+    for (set, wanted) in sets.iter().zip(&mut wanted).filter(|(set, _)| !set.is_null()) {
         // SAFETY: the caller vouches for sets of at least `count` bits, in whole words.
-        false => unsafe { std::slice::from_raw_parts(set.cast::<u64>(), words) }.to_vec(),
-    });
-    let call = |time: *mut libc::timespec| {
+        unsafe { std::ptr::copy_nonoverlapping(set.cast::<u64>(), wanted.as_mut_ptr(), words) };
+    }
+    let call = |timeout: Option<u64>| {
         for (set, wanted) in sets.iter().zip(&wanted).filter(|(set, _)| !set.is_null()) {
             // SAFETY: as above.
             unsafe { std::ptr::copy_nonoverlapping(wanted.as_ptr(), set.cast(), words) };
         }
-        let [read, write, special] = sets.map(|set| set as usize);
-        // SAFETY: as above; the kernel may write the time that is left.
-        outcome(unsafe {
-            syscall6(libc::SYS_pselect6, count as usize, read, write, special, time as usize, 0)
-        })
+        select_call(count, sets, &mut timespec_or_null(timeout))
     };
     let watch = |instance: &Instance| {
         let events = [libc::EPOLLIN, libc::EPOLLOUT, libc::EPOLLPRI];
         let mut any = false;
         for fd in 0..words * 64 {
-            let in_set = |set: &Vec<u64>| set.get(fd / 64).is_some_and(|word| word >> (fd % 64) & 1 != 0);
+            let in_set = |set: &[u64; WORDS]| set[fd / 64] >> (fd % 64) & 1 != 0;
             let wanted = wanted.iter().zip(events).filter(|(set, _)| in_set(set));
             let wanted = wanted.fold(0, |all, (_, event)| all | event);
             if wanted != 0 && (fd as c_int) < count {
-                instance.add(fd as c_int, wanted as u32)?;
+                instance.add(fd as c_int, wanted as u32, || wanted as u32)?;
                 any = true;
             }
         }
         Ok(any)
     };
-    let whole = || match timeout {
-        None => call(std::ptr::null_mut()),
-        Some(nanos) => call(&mut timespec(nanos)),
-    };
-    wait_for_any(g, timeout, || call(&mut timespec(0)), watch, whole)
+    wait_for_any(g, timeout, || call(Some(0)), watch, || call(timeout))
 }
 
-fn timespec(nanos: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
+/// Words of an `fd_set`.
+const WORDS: usize = libc::FD_SETSIZE / 64;
+
+/// The system call. The kernel may write the time that is left.
+fn select_call(count: c_int, sets: Sets, time: &mut Option<libc::timespec>) -> Outcome<isize> {
+    let [read, write, special] = sets.map(|set| set as usize);
+    let time = time.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut);
+    // SAFETY: the caller of libc's function vouches for the sets.
+    outcome(unsafe { syscall6(libc::SYS_pselect6, count as usize, read, write, special, time as usize, 0) })
+}
+
+/// A timeout in nanoseconds; `None` is forever.
+fn timespec_or_null(timeout: Option<u64>) -> Option<libc::timespec> {
+    timeout.map(|nanos| libc::timespec {
+        tv_sec: (nanos / 1_000_000_000) as i64,
+        tv_nsec: (nanos % 1_000_000_000) as i64,
+    })
 }
 
 /// `select` writes the time that is left, as Linux does; here always at the end of the call.
@@ -197,33 +223,24 @@ fn select_by_timeval(g: &'static G, count: c_int, sets: Sets, time: *mut libc::t
 }
 
 fn wait_for_events(
-    g: &'static G,
     instance: c_int,
     (events, most): (*mut libc::epoll_event, c_int),
     timeout: Option<u64>,
 ) -> Outcome<isize> {
     // SAFETY: the caller of libc's function vouches for the arguments.
-    let call = |millis: c_int| unsafe {
-        let (instance, events, most, millis) =
-            (instance as usize, events as usize, most as usize, millis as usize);
+    let call = |instance: c_int, timeout: Option<u64>| unsafe {
+        let (instance, events, most) = (instance as usize, events as usize, most as usize);
+        let millis = millis_of(timeout) as usize;
         outcome(syscall6(libc::SYS_epoll_pwait, instance, events, most, millis, 0, 8))
     };
-    let now = call(0);
+    let now = call(instance, Some(0));
     if now != Ok(0) || timeout == Some(0) {
         return now;
     }
-    if !may_stop(g) {
-        let millis = timeout.map_or(-1, |nanos| nanos.div_ceil(1_000_000).min(c_int::MAX as u64) as c_int);
-        return call(millis);
-    }
-    let attempt = |_| match call(0) {
-        Ok(0) => Err(libc::EAGAIN),
-        result => result,
-    };
-    match wait_for(instance, Direction::Read, deadline(timeout), attempt) {
-        Err(libc::EAGAIN) => Ok(0),
-        result => result,
-    }
+    none_or(wait_for(instance, Direction::Read, deadline(timeout), |instance, mode| match mode {
+        Mode::Try => some_or_again(call(instance, Some(0))),
+        Mode::Block => call(instance, timeout),
+    }))
 }
 
 /// A timeout as a timespec: `Ok(None)` is forever.
@@ -247,9 +264,17 @@ define! {
             timeout_of(time).and_then(|timeout| poll_them(g, fds, count, timeout))
         } else {
             // SAFETY: the caller vouches for the arguments.
-            of_libc(blocking(|| unsafe { (real::ppoll.get())(fds, count, time, mask) }) as isize)
+            blocking(|| of_libc(unsafe { (real::ppoll.get())(fds, count, time, mask) } as isize))
         }
     };
+    // What C code calls that was compiled with _FORTIFY_SOURCE. An array that is too small is libc's affair.
+    fn __poll_chk(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int, size: usize) -> c_int,
+        |g| if size / size_of::<libc::pollfd>() < count as usize {
+            // SAFETY: the caller vouches for the arguments.
+            of_libc(unsafe { (real::__poll_chk.get())(fds, count, timeout, size) } as isize)
+        } else {
+            poll_them(g, fds, count, of_millis(timeout))
+        };
     fn select(
         count: c_int,
         read: *mut libc::fd_set,
@@ -269,23 +294,23 @@ define! {
             timeout_of(time).and_then(|timeout| select_from(g, count, [read, write, special], timeout))
         } else {
             // SAFETY: the caller vouches for the arguments.
-            of_libc(blocking(|| unsafe { (real::pselect.get())(count, read, write, special, time, mask) }) as isize)
+            blocking(|| of_libc(unsafe { (real::pselect.get())(count, read, write, special, time, mask) } as isize))
         }
     };
     fn epoll_wait(instance: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int) -> c_int,
-        |g| wait_for_events(g, instance, (events, most), of_millis(timeout));
+        |_g| wait_for_events(instance, (events, most), of_millis(timeout));
     fn epoll_pwait(
         instance: c_int,
         events: *mut libc::epoll_event,
         most: c_int,
         timeout: c_int,
         mask: *const libc::sigset_t,
-    ) -> c_int, |g| {
+    ) -> c_int, |_g| {
         if mask.is_null() {
-            wait_for_events(g, instance, (events, most), of_millis(timeout))
+            wait_for_events(instance, (events, most), of_millis(timeout))
         } else {
             // SAFETY: the caller vouches for the arguments.
-            of_libc(blocking(|| unsafe { (real::epoll_pwait.get())(instance, events, most, timeout, mask) }) as isize)
+            blocking(|| of_libc(unsafe { (real::epoll_pwait.get())(instance, events, most, timeout, mask) } as isize))
         }
     };
 }

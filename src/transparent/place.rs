@@ -1,12 +1,16 @@
-//! How the caller of a futex operation stands to the runtime. Signal handlers may wake futexes, and the code
-//! that one interrupts may hold the lock of a bucket, or a lock of the scheduler.
+//! How the caller of a libc function stands to the runtime. Signal handlers may wake futexes and close
+//! descriptors, and the code that one interrupts may hold the lock of a bucket, or a lock of the scheduler.
 
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};
 
+use super::handlers;
+use crate::arch;
+use crate::sched::boot;
 use crate::sched::machine::SCHED;
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::current;
+use crate::sched::types::g::G;
 use crate::sys::thread;
 
 thread_local! {
@@ -34,10 +38,11 @@ pub(super) fn uninterrupted<R>(f: impl FnOnce() -> R) -> R {
 pub(super) enum Place {
     /// Outside: it may do what user code does.
     Outside,
-    /// A goroutine in user code, but in a marked call or in a signal handler: it has no P, or must not act as
-    /// the goroutine.
+    /// A goroutine in a marked call: it has no P.
+    Marked,
+    /// A signal handler that interrupted user code of a goroutine: it must not act as the goroutine.
     Beside,
-    /// Inside, or in the handler of a signal that came there: it may hold locks.
+    /// Inside, or in the handler of a signal that may have come there: it may hold locks.
     Inside,
 }
 
@@ -46,9 +51,12 @@ impl Place {
     pub(super) fn own() -> Place {
         match current() {
             Some(g) if g.in_runtime.get() != 0 => Place::Inside,
-            Some(_) if super::caller::caller().is_some() => Place::Outside,
-            Some(_) => Place::Beside,
-            None if HOLDS.get() || is_runtimes(thread::tid()) => Place::Inside,
+            Some(g) if !is_user_code(g) => Place::Beside,
+            Some(g) if g.blocking.get() => Place::Marked,
+            Some(_) => Place::Outside,
+            None if HOLDS.get() || handlers::may_be_on_thread() || is_runtimes(thread::tid()) => {
+                Place::Inside
+            }
             None => Place::Outside,
         }
     }
@@ -60,7 +68,15 @@ fn is_runtimes(tid: u32) -> bool {
     machine.m_of_thread(tid).is_some() || machine.is_service_thread(tid)
 }
 
-/// Whether the caller is a thread, on which no goroutine runs, that may wait in the table.
+/// Whether the caller is a thread, on which no goroutine runs, that may wait in the table: the runtime runs,
+/// whose housekeeper makes the wake-ups of signal handlers.
 pub(super) fn is_free_thread() -> bool {
-    current().is_none() && Place::own() == Place::Outside
+    current().is_none() && boot::has_started() && Place::own() == Place::Outside
+}
+
+/// Whether the caller, on the thread where `g` runs, is `g` itself and no signal handler. It runs on the
+/// goroutine's own stack.
+#[inline]
+pub(super) fn is_user_code(g: &'static G) -> bool {
+    g.slot.stack().contains(&arch::stack_pointer()) && !handlers::is_on_stack_of(g)
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 
-use super::caller::{Outcome, may_stop, of_libc};
 use super::real::define;
 use crate::sched::park::clock;
 use crate::sched::park::park_ready::yield_now;
@@ -29,10 +28,14 @@ pub(super) fn sleep_for(g: &'static G, nanos: u64) {
     sleep_goroutine(g, clock::nanos().saturating_add(nanos));
 }
 
-/// Sleeps until `clock` shows `at`.
+/// Sleeps until `clock` shows `at`. In a bubble, time that is left passes at once.
 fn sleep_until(g: &'static G, clock: libc::clockid_t, at: u64) {
     while let Some(left) = at.checked_sub(system_clock::nanos_of(clock)).filter(|&left| left != 0) {
-        sleep_for(g, if clock == libc::CLOCK_REALTIME { left.min(SLICE) } else { left });
+        let may_be_set = clock == libc::CLOCK_REALTIME && g.bubble.get() == 0;
+        sleep_for(g, if may_be_set { left.min(SLICE) } else { left });
+        if !may_be_set {
+            break;
+        }
     }
 }
 
@@ -46,7 +49,7 @@ fn sleep_by_clock(
 ) -> c_int {
     let known = matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_MONOTONIC | libc::CLOCK_BOOTTIME);
     match nanos_of(time) {
-        Some(nanos) if known && may_stop(g) => {
+        Some(nanos) if known => {
             if flags & libc::TIMER_ABSTIME == 0 {
                 sleep_for(g, nanos);
             } else {
@@ -57,17 +60,6 @@ fn sleep_by_clock(
         // SAFETY: the caller vouches for the arguments.
         _ => unsafe { (real::clock_nanosleep.get())(clock, flags, time, left) },
     }
-}
-
-fn seconds(g: &'static G, nanos: u64) -> Outcome<isize> {
-    if may_stop(g) {
-        sleep_for(g, nanos);
-        return Ok(0);
-    }
-    let time =
-        libc::timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
-    // SAFETY: the timespec is valid; nothing is written.
-    of_libc(unsafe { (real::nanosleep.get())(&raw const time, std::ptr::null_mut()) } as isize)
 }
 
 define! {
@@ -84,10 +76,10 @@ define! {
             error => Err(error),
         };
 
-    fn usleep(micros: libc::c_uint) -> c_int, |g| seconds(g, u64::from(micros) * 1000);
+    fn usleep(micros: libc::c_uint) -> c_int, |g| { sleep_for(g, u64::from(micros) * 1000); Ok(0) };
 
     fn sleep(amount: libc::c_uint) -> libc::c_uint,
-        |g| seconds(g, u64::from(amount) * 1_000_000_000).or(Ok(0));
+        |g| { sleep_for(g, u64::from(amount) * 1_000_000_000); Ok(0) };
 
     fn sched_yield() -> c_int, |_g| { yield_now(); Ok(0) };
 }

@@ -5,54 +5,78 @@
 //! then makes the real call in a marked section: if another process was faster, the call waits there, as it
 //! would on a thread. Regular files get the real call in a marked section at once.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
 
-use super::caller::{Outcome, may_stop, of_libc, outcome};
-use super::descriptor::{Kind, wait_for};
+use super::caller::{Outcome, of_libc, outcome};
+use super::descriptor::{Descriptor, Mode, is_ready, wait_for};
+use super::kind::{Kind, terminal_settings};
 use super::real::define;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock;
-use crate::sched::types::g::G;
-use crate::sys::fd;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
 
 /// The most buffers of one call (IOV_MAX).
 const MOST_BUFFERS: usize = 1024;
 
-/// Makes a call on a descriptor that is not a regular file: `attempt` does not block, `real` is libc's
-/// function, for a caller that must not stop.
+/// Makes a call on a descriptor: first without blocking, then as often as the descriptor becomes ready.
+#[inline]
 pub(super) fn run(
-    g: &'static G,
     number: c_int,
     direction: Direction,
-    mut attempt: impl FnMut(c_int) -> Outcome<isize>,
-    real: impl FnOnce() -> Outcome<isize>,
+    mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    match attempt(number) {
-        Err(libc::EAGAIN) => {}
-        result => return result,
+    match call(number, Mode::Try) {
+        Err(libc::EAGAIN) => wait_and_repeat(number, direction, call),
+        result => result,
     }
-    wait_and_repeat(g, number, direction, attempt, real)
 }
 
+/// As [`run`], for reading up to `wanted` bytes. If the last read has emptied a stream, and there was no edge
+/// since, it waits before the first attempt.
+#[inline]
+pub(super) fn run_read(
+    number: c_int,
+    wanted: usize,
+    mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
+) -> Outcome<isize> {
+    let Some(descriptor) = Descriptor::existing(number) else { return run(number, Direction::Read, call) };
+    // Whatever the hint says, the wait finds out whether there is something to read.
+    if descriptor.is_likely_empty() && wanted != 0 && !is_nonblocking(number) {
+        return wait_for(number, Direction::Read, deadline_of(number, Direction::Read), |number, mode| {
+            noting_short_reads(number, wanted, || call(number, mode))
+        });
+    }
+    run(number, Direction::Read, |number, mode| noting_short_reads(number, wanted, || call(number, mode)))
+}
+
+#[inline]
+fn noting_short_reads(number: c_int, wanted: usize, call: impl FnOnce() -> Outcome<isize>) -> Outcome<isize> {
+    let descriptor = Descriptor::existing(number);
+    let observed = descriptor.map_or(0, Descriptor::observe_reads);
+    let result = call();
+    if let (Some(descriptor), Ok(read @ 1..)) = (descriptor, result)
+        && (read as usize) < wanted
+        && observed != 0
+    {
+        descriptor.note_short_read(observed);
+    }
+    result
+}
+
+/// The rest of [`run`], after an attempt without success.
 #[inline(never)]
-fn wait_and_repeat(
-    g: &'static G,
+pub(super) fn wait_and_repeat(
     number: c_int,
     direction: Direction,
-    attempt: impl FnMut(c_int) -> Outcome<isize>,
-    real: impl FnOnce() -> Outcome<isize>,
+    call: impl FnMut(c_int, Mode) -> Outcome<isize>,
 ) -> Outcome<isize> {
     if is_nonblocking(number) {
         return Err(libc::EAGAIN);
     }
-    if !may_stop(g) {
-        return real();
-    }
-    wait_for(number, direction, deadline_of(number, direction), attempt)
+    wait_for(number, direction, deadline_of(number, direction), call)
 }
 
 /// Whether the user wants EAGAIN instead of waits.
@@ -72,47 +96,26 @@ pub(super) fn deadline_of(number: c_int, direction: Direction) -> u64 {
     let mut size = size_of::<libc::timeval>() as libc::socklen_t;
     // SAFETY: the kernel writes a timeval of that size. Other descriptors than sockets have no timeout.
     let result = unsafe {
-        let (time, size) = (&raw mut time as usize, &raw mut size as usize);
-        syscall6(
-            libc::SYS_getsockopt,
-            number as usize,
-            libc::SOL_SOCKET as usize,
-            name as usize,
-            time,
-            size,
-            0,
-        )
+        let (time, size, level) = (&raw mut time as usize, &raw mut size as usize, libc::SOL_SOCKET as usize);
+        syscall6(libc::SYS_getsockopt, number as usize, level, name as usize, time, size, 0)
     };
     let nanos = (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_usec as u64 * 1000);
     if result < 0 || nanos == 0 { NEVER } else { clock::nanos().saturating_add(nanos) }
 }
 
-/// Whether a call in that direction would return at once.
-pub(super) fn is_ready(number: c_int, direction: Direction) -> bool {
-    fd::wait_until_ready(number, direction == Direction::Write, std::time::Duration::ZERO)
-}
-
 /// `call`, which may block, in a marked section, once the descriptor is ready.
 pub(super) fn when_ready(
-    g: &'static G,
     number: c_int,
     direction: Direction,
     mut call: impl FnMut(c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    let mut attempted = |number: c_int| {
-        if is_ready(number, direction) { blocking(|| call(number)) } else { Err(libc::EAGAIN) }
-    };
-    match attempted(number) {
-        Err(libc::EAGAIN) => {}
-        result => return result,
-    }
-    if is_nonblocking(number) {
-        return call(number);
-    }
-    if !may_stop(g) {
-        return call(number);
-    }
-    wait_for(number, direction, deadline_of(number, direction), attempted)
+    run(number, direction, |number, mode| {
+        if mode == Mode::Block || is_ready(number, direction) {
+            blocking(|| call(number))
+        } else {
+            Err(libc::EAGAIN)
+        }
+    })
 }
 
 /// The buffers of a call.
@@ -140,23 +143,39 @@ const WRITE: Io = Io {
     plain: libc::SYS_writev,
 };
 
+/// What a call did that was made once.
+struct Once {
+    bytes: isize,
+    /// It was the plain call, whose result is the caller's.
+    plain: bool,
+}
+
 impl Io {
-    /// One attempt that does not block.
-    fn attempt(&self, number: c_int, (buffers, count): Buffers) -> Outcome<isize> {
+    /// One call, which does not block if `mode` says so.
+    fn once(&self, number: c_int, buffers: Buffers, mode: Mode) -> Outcome<Once> {
+        let plain = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: true });
+        let short = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: false });
+        let plainly = || plain(blocking(|| self.plainly(number, buffers)));
+        let if_ready = || if is_ready(number, self.direction) { plainly() } else { Err(libc::EAGAIN) };
+        if mode == Mode::Block {
+            return plainly();
+        }
         let mut kind = Kind::of(number);
         loop {
             let result = match kind {
-                Kind::Socket => self.by_message(number, (buffers, count)),
-                Kind::Stream => self.without_waiting(number, (buffers, count)),
-                Kind::Pollable if is_ready(number, self.direction) => {
-                    blocking(|| self.plainly(number, (buffers, count)))
-                }
-                Kind::Pollable => Err(libc::EAGAIN),
-                Kind::File | Kind::Unknown => blocking(|| self.plainly(number, (buffers, count))),
+                Kind::Socket | Kind::StreamSocket => short(self.by_message(number, buffers)),
+                Kind::Stream => short(self.without_waiting(number, buffers)),
+                Kind::Pollable => if_ready(),
+                Kind::Terminal if self.direction == Direction::Write => if_ready(),
+                Kind::Terminal => match terminal_settings(number) {
+                    Some(settings) if settings.reads_nothing() => plainly(),
+                    _ => if_ready(),
+                },
+                Kind::File | Kind::Unknown => plainly(),
             };
             match (kind, result) {
                 // The number is of another open file by now.
-                (Kind::Socket, Err(libc::ENOTSOCK)) => kind = Kind::ask(number),
+                (Kind::Socket | Kind::StreamSocket, Err(libc::ENOTSOCK)) => kind = Kind::ask(number),
                 (Kind::Stream, Err(libc::EOPNOTSUPP)) => {
                     kind = match Kind::ask(number) {
                         // A pipe that does not take the flag, with an old kernel.
@@ -164,6 +183,12 @@ impl Io {
                         other => other,
                     }
                 }
+                // A sandbox may refuse the call that does not block, though not the plain one.
+                (Kind::Socket | Kind::StreamSocket | Kind::Stream, Err(libc::EPERM | libc::ENOSYS)) => {
+                    kind = Kind::Pollable
+                }
+                // A first write may open a connection (TCP_FASTOPEN_CONNECT).
+                (_, Err(libc::EINPROGRESS)) => return Err(libc::EAGAIN),
                 (_, result) => return result,
             }
         }
@@ -196,47 +221,51 @@ impl Io {
         outcome(unsafe { syscall6(self.plain, number as usize, buffers as usize, count, 0, 0, 0) })
     }
 
-    fn run(&self, g: &'static G, number: c_int, buffers: Buffers) -> Outcome<isize> {
+    fn run(&self, number: c_int, buffers: Buffers) -> Outcome<isize> {
         if buffers.1 > MOST_BUFFERS {
             return Err(libc::EINVAL);
         }
         match self.direction {
-            Direction::Read => {
-                let attempt = |number| self.attempt(number, buffers);
-                run(g, number, self.direction, attempt, || self.plainly(number, buffers))
-            }
-            Direction::Write => self.write_all(g, number, buffers),
+            Direction::Read => match length(buffers) {
+                // Of nothing: a message would be taken from a socket, or waited for.
+                0 => self.plainly(number, buffers),
+                wanted => {
+                    run_read(number, wanted, |number, mode| Ok(self.once(number, buffers, mode)?.bytes))
+                }
+            },
+            Direction::Write => self.write_all(number, buffers),
         }
     }
 
-    /// A call that writes returns before everything is written only if it fails.
-    fn write_all(&self, g: &'static G, number: c_int, (buffers, count): Buffers) -> Outcome<isize> {
-        let mut rest = Rest::new((buffers, count));
-        let first = self.attempt(number, (buffers, count));
-        match first {
-            Err(libc::EAGAIN) => {}
-            Ok(written) if !rest.advance(written as usize) => {}
-            result => return result,
-        }
-        let done = std::cell::Cell::new(first.unwrap_or(0));
-        let attempt = |number: c_int| {
+    /// A call that writes to a stream returns before everything is written only if it fails.
+    fn write_all(&self, number: c_int, buffers: Buffers) -> Outcome<isize> {
+        let (mut rest, done) = (Rest::new(buffers), Cell::new(0));
+        let call = |number: c_int, mode: Mode| {
             loop {
-                let written = self.attempt(number, rest.buffers())?;
-                done.set(done.get() + written);
-                if rest.advance(written as usize) {
+                let whole = !rest.is_inside_a_buffer();
+                let written = self.once(number, rest.buffers(), mode)?;
+                done.set(done.get() + written.bytes);
+                let all = rest.advance(written.bytes as usize);
+                // A short count of the plain call is the caller's, unless it was for the rest of one buffer.
+                let end = if written.plain {
+                    whole || rest.is_inside_a_buffer()
+                } else {
+                    !all && is_nonblocking(number)
+                };
+                if all || end {
                     return Ok(done.get());
                 }
             }
         };
-        let result = wait_and_repeat(g, number, self.direction, attempt, || Err(libc::EAGAIN));
-        match result {
-            Err(_) if done.get() > 0 => Ok(done.get()),
-            Err(libc::EAGAIN) if !is_nonblocking(number) && !may_stop(g) => {
-                self.plainly(number, (buffers, count))
-            }
-            result => result,
-        }
+        let result = run(number, self.direction, call);
+        if result.is_err() && done.get() > 0 { Ok(done.get()) } else { result }
     }
+}
+
+/// How many bytes the buffers have together.
+fn length((buffers, count): Buffers) -> usize {
+    // SAFETY: the caller of libc's function vouches for the array.
+    (0..count).fold(0, |sum, at| unsafe { sum + (*buffers.add(at)).iov_len })
 }
 
 /// What is left of the buffers of a call that writes.
@@ -254,6 +283,11 @@ impl Rest {
     /// The next ones to be written: what is left of one of them, or whole ones.
     pub(super) fn buffers(&self) -> Buffers {
         self.first.as_ref().map_or(self.buffers, |first| (std::ptr::from_ref(first), 1))
+    }
+
+    /// Whether a part of a buffer was written.
+    fn is_inside_a_buffer(&self) -> bool {
+        self.first.is_some()
     }
 
     /// Counts what was written. Returns whether that was the end.
@@ -282,29 +316,33 @@ fn one_buffer(buffer: *const c_void, count: usize) -> libc::iovec {
     libc::iovec { iov_base: buffer.cast_mut(), iov_len: count }
 }
 
-/// `read` and `write` on a number that is known to be a socket are `recv` and `send` without flags.
-fn on_one(io: &Io, g: &'static G, number: c_int, buffer: *const c_void, count: usize) -> Outcome<isize> {
-    let buffer = MaybeUninit::new(one_buffer(buffer, count));
-    io.run(g, number, (buffer.as_ptr(), 1))
+fn on_one(io: &Io, number: c_int, buffer: *const c_void, count: usize) -> Outcome<isize> {
+    let buffer = one_buffer(buffer, count);
+    io.run(number, (&raw const buffer, 1))
 }
 
 /// A call with a position is for a file: in a marked section.
 macro_rules! marked {
     ($name:ident($($argument:expr),*)) => {
         // SAFETY: the caller vouches for the arguments.
-        of_libc(blocking(|| unsafe { (real::$name.get())($($argument),*) }) as isize)
+        blocking(|| of_libc(unsafe { (real::$name.get())($($argument),*) } as isize))
     };
 }
 
 define! {
     fn read(number: c_int, buffer: *mut c_void, count: usize) -> isize,
-        |g| on_one(&READ, g, number, buffer, count);
+        |_g| on_one(&READ, number, buffer, count);
     fn write(number: c_int, buffer: *const c_void, count: usize) -> isize,
-        |g| on_one(&WRITE, g, number, buffer, count);
+        |_g| on_one(&WRITE, number, buffer, count);
     fn readv(number: c_int, buffers: *const libc::iovec, count: c_int) -> isize,
-        |g| READ.run(g, number, (buffers, count as usize));
+        |_g| READ.run(number, (buffers, count as usize));
     fn writev(number: c_int, buffers: *const libc::iovec, count: c_int) -> isize,
-        |g| WRITE.run(g, number, (buffers, count as usize));
+        |_g| WRITE.run(number, (buffers, count as usize));
+    // What C code calls that was compiled with _FORTIFY_SOURCE. A buffer that is too small is libc's affair.
+    fn __read_chk(number: c_int, buffer: *mut c_void, count: usize, size: usize) -> isize,
+        |_g| if count > size { marked!(__read_chk(number, buffer, count, size)) } else {
+            on_one(&READ, number, buffer, count)
+        };
 
     fn pread(number: c_int, buffer: *mut c_void, count: usize, at: libc::off_t) -> isize,
         |_g| marked!(pread(number, buffer, count, at));
@@ -314,6 +352,14 @@ define! {
         |_g| marked!(pwrite(number, buffer, count, at));
     fn pwrite64(number: c_int, buffer: *const c_void, count: usize, at: libc::off64_t) -> isize,
         |_g| marked!(pwrite64(number, buffer, count, at));
+    fn preadv(number: c_int, buffers: *const libc::iovec, count: c_int, at: libc::off_t) -> isize,
+        |_g| marked!(preadv(number, buffers, count, at));
+    fn preadv64(number: c_int, buffers: *const libc::iovec, count: c_int, at: libc::off64_t) -> isize,
+        |_g| marked!(preadv64(number, buffers, count, at));
+    fn pwritev(number: c_int, buffers: *const libc::iovec, count: c_int, at: libc::off_t) -> isize,
+        |_g| marked!(pwritev(number, buffers, count, at));
+    fn pwritev64(number: c_int, buffers: *const libc::iovec, count: c_int, at: libc::off64_t) -> isize,
+        |_g| marked!(pwritev64(number, buffers, count, at));
 
     fn splice(
         from: c_int,
@@ -322,14 +368,14 @@ define! {
         to_at: *mut libc::loff_t,
         count: usize,
         flags: libc::c_uint,
-    ) -> isize, |g| {
-        let call = || marked!(splice(from, from_at, to, to_at, count, flags));
-        transfer(g, (from, to), flags & libc::SPLICE_F_NONBLOCK == 0, call)
+    ) -> isize, |_g| {
+        let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
+        transfer((from, to), waits, |from, to| marked!(splice(from, from_at, to, to_at, count, flags)))
     };
     fn sendfile(to: c_int, from: c_int, at: *mut libc::off_t, count: usize) -> isize,
-        |g| transfer(g, (from, to), true, || marked!(sendfile(to, from, at, count)));
+        |_g| transfer((from, to), true, |from, to| marked!(sendfile(to, from, at, count)));
     fn sendfile64(to: c_int, from: c_int, at: *mut libc::off64_t, count: usize) -> isize,
-        |g| transfer(g, (from, to), true, || marked!(sendfile64(to, from, at, count)));
+        |_g| transfer((from, to), true, |from, to| marked!(sendfile64(to, from, at, count)));
     fn copy_file_range(
         from: c_int,
         from_at: *mut libc::off64_t,
@@ -340,23 +386,32 @@ define! {
     ) -> isize, |_g| marked!(copy_file_range(from, from_at, to, to_at, count, flags));
 }
 
-/// A call that moves data between two descriptors, in a marked section, once both are ready.
+/// A call that moves data between two descriptors, in a marked section, once both are ready. While it waits
+/// for one of them, the call is made with what that has become if its number was closed.
 fn transfer(
-    g: &'static G,
     (from, to): (c_int, c_int),
     waits: bool,
-    call: impl Fn() -> Outcome<isize>,
+    call: impl Fn(c_int, c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    let until_ready = |number, direction| -> Outcome<()> {
-        if is_ready(number, direction) || is_nonblocking(number) || !may_stop(g) {
-            return Ok(());
-        }
-        let attempt = |number| if is_ready(number, direction) { Ok(()) } else { Err(libc::EAGAIN) };
-        wait_for(number, direction, deadline_of(number, direction), attempt)
-    };
-    if waits {
-        until_ready(from, Direction::Read)?;
-        until_ready(to, Direction::Write)?;
+    let must_wait = |number, direction| waits && !is_ready(number, direction) && !is_nonblocking(number);
+    if must_wait(from, Direction::Read) {
+        let deadline = deadline_of(from, Direction::Read);
+        return wait_for(from, Direction::Read, deadline, |from, mode| {
+            if mode == Mode::Try && !is_ready(from, Direction::Read) {
+                return Err(libc::EAGAIN);
+            }
+            into_ready(to, |to| call(from, to))
+        });
     }
-    call()
+    if waits { into_ready(to, |to| call(from, to)) } else { call(from, to) }
+}
+
+/// `call`, once it can write.
+fn into_ready(to: c_int, call: impl Fn(c_int) -> Outcome<isize>) -> Outcome<isize> {
+    if is_ready(to, Direction::Write) || is_nonblocking(to) {
+        return call(to);
+    }
+    wait_for(to, Direction::Write, deadline_of(to, Direction::Write), |to, mode| {
+        if mode == Mode::Block || is_ready(to, Direction::Write) { call(to) } else { Err(libc::EAGAIN) }
+    })
 }

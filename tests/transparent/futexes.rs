@@ -6,65 +6,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::common::{alone, amount, join_all, threads, until};
-
-#[test]
-fn goroutines_that_wait_for_locks_hold_no_threads() {
-    if !alone("futexes::goroutines_that_wait_for_locks_hold_no_threads") {
-        return;
-    }
-    let _watchdog = super::enable();
-    let before = threads().len();
-    let each = amount(500, 25_000);
-    gort::run(|| {
-        let mutex = Arc::new(Mutex::new(0usize));
-        let condition = Arc::new((Mutex::new(false), Condvar::new()));
-        let entered = Arc::new(AtomicUsize::new(0));
-        let guard = mutex.lock().unwrap();
-        let (senders, mut waiters): (Vec<_>, Vec<_>) = (0..each)
-            .map(|_| {
-                let (sender, receiver) = mpsc::channel::<usize>();
-                let entered = Arc::clone(&entered);
-                (
-                    sender,
-                    gort::spawn(move || {
-                        entered.fetch_add(1, Ordering::Relaxed);
-                        receiver.recv().unwrap()
-                    }),
-                )
-            })
-            .unzip();
-        waiters.extend((0..each).map(|_| {
-            let (mutex, entered) = (Arc::clone(&mutex), Arc::clone(&entered));
-            gort::spawn(move || {
-                entered.fetch_add(1, Ordering::Relaxed);
-                *mutex.lock().unwrap() += 1;
-                1
-            })
-        }));
-        waiters.extend((0..each).map(|_| {
-            let (condition, entered) = (Arc::clone(&condition), Arc::clone(&entered));
-            gort::spawn(move || {
-                entered.fetch_add(1, Ordering::Relaxed);
-                let (lock, condition) = &*condition;
-                drop(condition.wait_while(lock.lock().unwrap(), |set| !*set).unwrap());
-                1
-            })
-        }));
-        until("all have begun", || entered.load(Ordering::Relaxed) == 3 * each);
-        until("they wait", || gort::runtime::stats().goroutines.waiting >= 3 * each);
-        let most = threads().len();
-        assert!(most <= before + gort::runtime::max_procs() + 8, "{most} threads");
-        drop(guard);
-        *condition.0.lock().unwrap() = true;
-        condition.1.notify_all();
-        for sender in senders {
-            sender.send(1).unwrap();
-        }
-        assert_eq!(waiters.into_iter().map(|waiter| waiter.join().unwrap()).sum::<usize>(), 3 * each);
-        assert_eq!(*mutex.lock().unwrap(), each);
-    });
-}
+use super::common::{alone, amount, join_all, until};
 
 #[test]
 fn locks_work_between_goroutines_and_threads() {

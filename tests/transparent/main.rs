@@ -4,11 +4,13 @@
 mod common;
 
 mod close;
+mod crowd;
 mod files;
 mod futexes;
 mod limits;
 mod sleep;
 mod sockets;
+mod stress;
 mod who;
 
 use std::sync::Once;

@@ -3,5 +3,4 @@
 extern crate gtest;
 extern crate gstd as std;
 
-// Its `scope` spawns OS threads, also from goroutines.
 include!(concat!(env!("OUT_DIR"), "/crossbeam-utils.rs"));

@@ -28,6 +28,8 @@
 mod call_instruction;
 mod libc_syscall;
 mod signal_frame;
+#[cfg(feature = "transparent")]
+mod vfork;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::arch::{asm, global_asm};
@@ -41,6 +43,8 @@ pub(crate) use self::libc_syscall::libc_syscall;
 pub(crate) use self::libc_syscall::{LIBC_SYSCALL_NUMBER, libc_syscall_end};
 pub(crate) use self::signal_frame::{SignalFrame, call_before};
 use self::signal_frame::{gort_resume, gort_resume_last};
+#[cfg(feature = "transparent")]
+pub(crate) use self::vfork::{VFORKS, vfork_address};
 
 /// A function may use this many bytes below its stack pointer without reserving them (psABI).
 pub(crate) const RED_ZONE: usize = 128;

@@ -5,6 +5,10 @@ pub use std::*;
 #[cfg(feature = "gort")]
 pub mod gort_sync;
 #[cfg(feature = "gort")]
+pub mod net_names;
+#[cfg(feature = "gort")]
+pub mod sys_common;
+#[cfg(feature = "gort")]
 pub mod thread;
 
 /// Runs the body of a test in a goroutine if the feature `gort` is on.
@@ -15,4 +19,9 @@ pub fn run_test(body: fn()) {
     gort::run(body);
     #[cfg(not(feature = "gort"))]
     body();
+}
+
+/// Panics if a test returned an error, as the test harness does.
+pub fn must_succeed(result: impl process::Termination) {
+    assert_eq!(result.report(), process::ExitCode::SUCCESS, "the test returned an error");
 }

@@ -8,7 +8,7 @@ use syn::{parse_macro_input, AttrStyle, ItemFn};
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let ItemFn { attrs, sig, block, .. } = parse_macro_input!(item as ItemFn);
-    let name = &sig.ident;
+    let (name, output) = (&sig.ident, &sig.output);
     let (outer, inner): (Vec<_>, Vec<_>) =
         attrs.into_iter().partition(|attribute| matches!(attribute.style, AttrStyle::Outer));
     let statements = &block.stmts;
@@ -16,11 +16,11 @@ pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
         #[::core::prelude::rust_2021::test]
         #(#outer)*
         fn #name() {
-            fn body() {
+            fn body() #output {
                 #(#inner)*
                 #(#statements)*
             }
-            ::std::run_test(body);
+            ::std::run_test(|| ::std::must_succeed(body()));
         }
     }
     .into()
