@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
                 gort::spawn(move || -> Result<i64, Error> {
                     let mut client = Client::connect(&configuration, NoTls)?;
                     client.batch_execute("SELECT pg_sleep(0.2)")?;
-                    Ok(client.query_one("SELECT $1 + 1", &[&n])?.get(0))
+                    Ok(client.query_one("SELECT $1::bigint + 1", &[&n])?.get(0))
                 })
             })
             .collect();
