@@ -1,8 +1,8 @@
 //! Removes items from the copy of a foreign file.
 
-/// The text without these items: from the attributes before each of them to its closing brace. `heads` are the
-/// beginnings of their first lines, without indentation. Each of them must be there, unless `may_lack` says
-/// that some versions lack it.
+/// The text without these items: from the attributes before each of them to its closing brace. `heads` are
+/// the beginnings of their first lines, without indentation. Each of them must be there, unless `may_lack`
+/// says that some versions lack it.
 pub fn without(text: &str, heads: impl Iterator<Item = String>, may_lack: bool) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     for head in heads {
@@ -19,9 +19,4 @@ pub fn without(text: &str, heads: impl Iterator<Item = String>, may_lack: bool) 
         lines.drain(start..at + length);
     }
     lines.join("\n") + "\n"
-}
-
-/// How the first line of a test begins.
-pub fn head_of(test: &str) -> String {
-    format!("fn {test}(")
 }

@@ -85,7 +85,8 @@ fn main() {
             let name = file.replace(['/', '-'], "_");
             let copy = out.join(format!("{krate}-{name}"));
             fs::write(&copy, tests_of(krate, &directory, file)).expect("OUT_DIR can be written to");
-            modules += &format!("#[path = {:?}]\nmod {};\n", copy.display().to_string(), &name[..name.len() - 3]);
+            modules +=
+                &format!("#[path = {:?}]\nmod {};\n", copy.display().to_string(), &name[..name.len() - 3]);
         }
         fs::write(out.join(format!("{krate}.rs")), modules).expect("OUT_DIR can be written to");
     }
@@ -95,7 +96,7 @@ fn main() {
 fn tests_of(krate: &str, directory: &Path, file: &str) -> String {
     let text = fs::read_to_string(directory.join(file)).expect("the crate ships its tests");
     let left_out = LEFT_OUT.iter().filter(|(of, at, _, _)| *of == krate && *at == file);
-    let text = left_out::without(&text, left_out.map(|(_, _, test, _)| left_out::head_of(test)), false);
+    let text = left_out::without(&text, left_out.map(|(_, _, test, _)| format!("fn {test}(")), false);
     let support = directory.join("tests/support/mod.rs");
     let lines = text.lines().map(|line| match line.trim() {
         // `extern crate` with macros can only stand in the root, where this package has it.

@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The directory of the dependency `name` of the package that is being built. Of several versions, the one that
-/// its manifest names must be the newest.
+/// The directory of the dependency `name` of the package that is being built. Of several versions, the one
+/// that its manifest names must be the newest.
 pub fn package_dir(name: &str) -> PathBuf {
     let output = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
         .args(["metadata", "--format-version=1", "--manifest-path"])
