@@ -1,4 +1,4 @@
-//! Removes items from the copy of a foreign file.
+//! Removes items from the copy of a foreign file. (Compiled with edition 2018, too.)
 
 /// The text without these items: from the attributes before each of them to its closing brace. `heads` are
 /// the beginnings of their first lines, without indentation. Each of them must be there, unless `may_lack`
@@ -8,7 +8,7 @@ pub fn without(text: &str, heads: impl Iterator<Item = String>, may_lack: bool) 
     for head in heads {
         let begins = |line: &&str| line.trim_start().starts_with(&head) && line.ends_with('{');
         let Some(at) = lines.iter().position(begins) else {
-            assert!(may_lack, "there is no `{head}` to leave out");
+            assert!(may_lack, "there is no `{}` to leave out", head);
             continue;
         };
         let indentation = &lines[at][..lines[at].len() - lines[at].trim_start().len()];

@@ -1,4 +1,4 @@
-//! Finds the directory into which cargo unpacked a crate.
+//! Finds the directory into which cargo unpacked a crate. (Compiled with edition 2018, too.)
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn package_dir(name: &str) -> PathBuf {
         .and_then(|packages| {
             packages.iter().rfind(|package| package["name"] == name && !package["source"].is_null())
         })
-        .unwrap_or_else(|| panic!("{name} is a dependency"));
+        .unwrap_or_else(|| panic!("{} is a dependency", name));
     let manifest = package["manifest_path"].as_str().expect("a path");
     Path::new(manifest).parent().expect("a directory").to_path_buf()
 }
