@@ -175,6 +175,7 @@ impl Descriptor {
     }
 
     /// The poll words, which the first wait makes.
+    #[inline(never)]
     fn registration(&self) -> Outcome<Registration> {
         if let Some(registration) = self.known_registration() {
             return Ok(registration);
@@ -209,6 +210,7 @@ impl Descriptor {
         drained != 0 && self.observe_reads() == drained
     }
 
+    #[inline(never)]
     fn join(&self, user: &User) {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         let mut state = self.state.lock();
@@ -221,6 +223,7 @@ impl Descriptor {
     }
 
     /// Ends the use by a call; closes the duplicate if it was the last one that needed it.
+    #[inline(never)]
     fn leave(&self, user: &User) {
         let moved = {
             let mut state = self.state.lock();
@@ -347,6 +350,7 @@ impl Descriptor {
     }
 
     /// Takes the turn of a direction. `None`: the time is over.
+    #[inline(never)]
     fn turn(&self, direction: Direction, deadline: u64) -> Option<MutexGuard<'_, ()>> {
         let turn = &self.turns[direction as usize];
         if deadline == NEVER && !limit::is_set() {
@@ -438,7 +442,7 @@ pub(super) fn wait_for<R>(
     deadline: u64,
     mut call: impl FnMut(c_int, Mode) -> Outcome<R>,
 ) -> Outcome<R> {
-    let Some(listed_at) = Descriptor::of(number) else { return blocking(|| call(number, Mode::Block)) };
+    let Some(listed_at) = Descriptor::of(number) else { return block(number, call) };
     if listed_at.kind() == Kind::Unknown {
         Kind::ask(number);
     }
@@ -491,7 +495,7 @@ pub(super) fn wait_for<R>(
             }
             if in_vain >= WAKE_UPS_IN_VAIN {
                 drop((interest, turn));
-                return blocking(|| call(now, Mode::Block));
+                return block(now, call);
             }
         }
         // The number was closed. Those that wait for the turn since before that go first, so that none of them
@@ -499,6 +503,14 @@ pub(super) fn wait_for<R>(
         drop(interest);
         MutexGuard::unlock_fair(turn);
     }
+}
+
+/// Makes the call as on a thread. Not inlined, like all that is rare: what a goroutine that waits keeps of its
+/// stack is to be as little as can be.
+#[cold]
+#[inline(never)]
+fn block<R>(number: c_int, mut call: impl FnMut(c_int, Mode) -> Outcome<R>) -> Outcome<R> {
+    blocking(|| call(number, Mode::Block))
 }
 
 /// Whether epoll would say now that the descriptor is ready in that direction.

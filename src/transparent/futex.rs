@@ -20,6 +20,7 @@ use super::late;
 use super::place::Place;
 use crate::base::note::Note;
 use crate::sched::park::limit;
+use crate::sched::park::park_ready::park_goroutine;
 use crate::sched::park::wait::{TIMED_OUT, Wait, WaitPlace};
 use crate::sched::park::wait_queue::Node;
 use crate::sched::run::runtime_section;
@@ -33,34 +34,55 @@ use crate::sched::word::status::WaitReason;
 static TABLE: Table<8192> = Table { buckets: [const { new_bucket!() }; 8192] };
 
 /// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes or the
-/// deadline. The caller is the goroutine `g`, or a foreign thread, and may stop.
+/// deadline. The caller is the goroutine `g`.
 pub(super) fn wait(
-    g: Option<&'static G>,
+    g: &'static G,
+    address: *const AtomicU32,
+    expected: u32,
+    bitset: u32,
+    deadline: Option<Instant>,
+) -> Outcome<isize> {
+    let wait = Wait::of(Waiter::of(g));
+    let node = Node::new(wait.waiter(), &wait, Entry::new(address as usize, bitset));
+    // SAFETY: the caller passed the address of a futex word; `leave` follows.
+    if !unsafe { TABLE.enter(&node, &*address, expected) } {
+        return Err(libc::EAGAIN);
+    }
+    let place = WaitPlace { object: address as usize, node: std::ptr::from_ref(&node) as usize };
+    let claim = match deadline {
+        None => {
+            park_goroutine(g, WaitReason::Futex, place.address());
+            wait.claim()
+        }
+        Some(_) => limit::park_until(&wait, WaitReason::Futex, place.address(), deadline),
+    };
+    leave(&node, claim)
+}
+
+/// As [`wait`], for a foreign thread.
+#[inline(never)]
+pub(super) fn wait_as_thread(
     address: *const AtomicU32,
     expected: u32,
     bitset: u32,
     deadline: Option<Instant>,
 ) -> Outcome<isize> {
     let thread = ThreadWait::new();
-    let waiter = g.map_or_else(|| thread.waiter(), Waiter::of);
-    let wait = Wait::of(waiter);
-    let node = Node::new(waiter, &wait, Entry::new(address as usize, bitset));
-    // SAFETY: the caller passed the address of a futex word; `leave` is below.
+    let wait = Wait::of(thread.waiter());
+    let node = Node::new(wait.waiter(), &wait, Entry::new(address as usize, bitset));
+    // SAFETY: the caller passed the address of a futex word; `leave` follows.
     if !unsafe { TABLE.enter(&node, &*address, expected) } {
         return Err(libc::EAGAIN);
     }
-    let claim = match g {
-        Some(_) => {
-            let place = WaitPlace { object: address as usize, node: std::ptr::from_ref(&node) as usize };
-            limit::park_until(&wait, WaitReason::Futex, place.address(), deadline)
-        }
-        None => thread.block(&wait, deadline),
-    };
+    leave(&node, thread.block(&wait, deadline))
+}
+
+fn leave(node: &Node<Entry>, claim: usize) -> Outcome<isize> {
     if claim == WOKEN {
-        TABLE.leave_woken(&node);
+        TABLE.leave_woken(node);
         Ok(0)
     } else {
-        TABLE.leave(&node);
+        TABLE.leave(node);
         Err(libc::ETIMEDOUT)
     }
 }

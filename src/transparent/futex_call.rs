@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::caller::{Outcome, caller, of_libc, report};
 use super::place::{Place, is_free_thread};
@@ -40,17 +40,42 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    let arguments = [a, b, c, d, e, f];
-    let enabled = enabled::is_on();
-    let result = match number {
-        libc::SYS_futex if enabled && b as c_int & libc::FUTEX_PRIVATE_FLAG != 0 => private_futex(arguments),
-        libc::SYS_futex if enabled => marked(number, arguments),
-        libc::SYS_close if enabled => close::close(a as c_int),
-        libc::SYS_dup2 if enabled => close::dup2(a as c_int, b as c_int),
-        libc::SYS_dup3 if enabled => close::dup3(a as c_int, b as c_int, c as c_int),
-        _ => kernel(number, arguments),
-    };
-    report::<isize>(result) as c_long
+    if enabled::is_on() {
+        match number {
+            libc::SYS_futex => return on_futex(a, b, c, d, e, f),
+            libc::SYS_close => return report::<isize>(close::close(a as c_int)) as c_long,
+            libc::SYS_dup2 => return report::<isize>(close::dup2(a as c_int, b as c_int)) as c_long,
+            libc::SYS_dup3 => {
+                return report::<isize>(close::dup3(a as c_int, b as c_int, c as c_int)) as c_long;
+            }
+            _ => {}
+        }
+    }
+    // SAFETY: the caller vouches for the arguments.
+    unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) }
+}
+
+/// Waits go their own way, with as little stack as can be: it is what a goroutine that waits keeps.
+#[inline(never)]
+fn on_futex(
+    address: usize,
+    flags: usize,
+    value: usize,
+    timeout: usize,
+    second: usize,
+    bits: usize,
+) -> c_long {
+    let private = flags as c_int & libc::FUTEX_PRIVATE_FLAG != 0;
+    if private && address != 0 && address.is_multiple_of(align_of::<u32>()) {
+        match flags as c_int & OPERATION {
+            libc::FUTEX_WAIT => return wait([address, flags, value, timeout, u32::MAX as usize]),
+            libc::FUTEX_WAIT_BITSET if bits as u32 != 0 => {
+                return wait([address, flags, value, timeout, bits as u32 as usize]);
+            }
+            _ => {}
+        }
+    }
+    report::<isize>(other_futex([address, flags, value, timeout, second, bits])) as c_long
 }
 
 fn kernel(number: c_long, arguments: Arguments) -> Outcome<isize> {
@@ -66,16 +91,19 @@ fn marked(number: c_long, arguments: Arguments) -> Outcome<isize> {
     }
 }
 
-fn private_futex(arguments: Arguments) -> Outcome<isize> {
+/// Everything but waiting.
+#[inline(never)]
+fn other_futex(arguments: Arguments) -> Outcome<isize> {
     let [address, flags, value, _, second, bits] = arguments;
     let flags = flags as c_int;
     let to_kernel = || kernel(libc::SYS_futex, arguments);
+    if flags & libc::FUTEX_PRIVATE_FLAG == 0 {
+        return marked(libc::SYS_futex, arguments);
+    }
     if address == 0 || !address.is_multiple_of(align_of::<u32>()) {
         return to_kernel();
     }
     match flags & OPERATION {
-        libc::FUTEX_WAIT => wait(arguments, u32::MAX, false),
-        libc::FUTEX_WAIT_BITSET if bits as u32 != 0 => wait(arguments, bits as u32, true),
         libc::FUTEX_WAKE => wake(arguments, u32::MAX),
         libc::FUTEX_WAKE_BITSET if bits as u32 != 0 => wake(arguments, bits as u32),
         libc::FUTEX_REQUEUE => requeue(arguments, None),
@@ -100,26 +128,39 @@ fn count(value: usize) -> usize {
     (value as c_int).max(1) as usize
 }
 
-/// `absolute`: the timeout is a moment of its clock.
-fn wait(arguments: Arguments, bitset: u32, absolute: bool) -> Outcome<isize> {
-    let [address, flags, value, timeout, ..] = arguments;
+/// FUTEX_WAIT and FUTEX_WAIT_BITSET.
+#[inline(never)]
+fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
+    // A timeout of FUTEX_WAIT_BITSET is a moment of its clock.
+    let absolute = flags as c_int & OPERATION == libc::FUTEX_WAIT_BITSET;
     let g = caller();
+    let place: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     if g.is_none() && !is_free_thread() {
-        return kernel(libc::SYS_futex, arguments);
+        // SAFETY: the caller vouches for the arguments.
+        return unsafe { arch::libc_syscall(libc::SYS_futex, [address, flags, value, timeout, 0, bitset]) };
     }
-    let timeout: *const libc::timespec = std::ptr::with_exposed_provenance(timeout);
-    let deadline = match nanos_of(timeout) {
-        _ if timeout.is_null() => None,
-        None => return kernel(libc::SYS_futex, arguments),
-        Some(nanos) => {
-            let real = flags as c_int & libc::FUTEX_CLOCK_REALTIME != 0;
-            let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
-            let left = if absolute { nanos.saturating_sub(clock::nanos_of(clock)) } else { nanos };
-            caller_clock::after(Duration::from_nanos(left))
-        }
+    let deadline = match timeout {
+        0 => None,
+        _ => match deadline_of(flags as c_int, std::ptr::with_exposed_provenance(timeout), absolute) {
+            Ok(deadline) => deadline,
+            Err(error) => return report::<isize>(Err(error)) as c_long,
+        },
     };
-    let address: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
-    futex::wait(g, address, value as u32, bitset, deadline)
+    let (value, bitset) = (value as u32, bitset as u32);
+    report::<isize>(match g {
+        Some(g) => futex::wait(g, place, value, bitset, deadline),
+        None => futex::wait_as_thread(place, value, bitset, deadline),
+    }) as c_long
+}
+
+/// `None`: never.
+#[inline(never)]
+fn deadline_of(flags: c_int, timeout: *const libc::timespec, absolute: bool) -> Outcome<Option<Instant>> {
+    let nanos = nanos_of(timeout).ok_or(libc::EINVAL)?;
+    let real = flags & libc::FUTEX_CLOCK_REALTIME != 0;
+    let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
+    let left = if absolute { nanos.saturating_sub(clock::nanos_of(clock)) } else { nanos };
+    Ok(caller_clock::after(Duration::from_nanos(left)))
 }
 
 fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {

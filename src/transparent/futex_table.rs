@@ -87,6 +87,7 @@ impl<const BUCKETS: usize> Table<BUCKETS> {
     ///
     /// # Safety
     /// The node's address is that of `word`. Its owner does not leave before [`leave`](Table::leave).
+    #[inline(never)]
     pub(super) unsafe fn enter(&self, node: &Node<Entry>, word: &AtomicU32, expected: u32) -> bool {
         let address = node.data.address();
         let count = &self.bucket(address).count;
@@ -107,6 +108,7 @@ impl<const BUCKETS: usize> Table<BUCKETS> {
     }
 
     /// Called by the owner of a node that was queued, when its wait is over.
+    #[inline(never)]
     pub(super) fn leave(&self, node: &Node<Entry>) {
         loop {
             let address = node.data.address();

@@ -43,6 +43,7 @@ impl Limited {
 }
 
 /// As [`Registration::wait`], ended also by the limit in force.
+#[inline(never)]
 pub(super) fn park_limited(
     registration: &Registration,
     direction: Direction,

@@ -154,16 +154,17 @@ type Sets = [*mut libc::fd_set; 3];
 
 fn select_from(g: &'static G, count: c_int, sets: Sets, timeout: Option<u64>) -> Outcome<isize> {
     let words = usize::try_from(count).map_err(|_| libc::EINVAL)?.div_ceil(64);
-    // The kernel overwrites the sets; each attempt begins with what the caller wants.
-    let mut wanted = [[0u64; WORDS]; 3];
     if words > WORDS {
         // Larger sets than libc's, or a count that the kernel reduces.
         return blocking(|| select_call(count, sets, &mut timespec_or_null(timeout)));
     }
-    for (set, wanted) in sets.iter().zip(&mut wanted).filter(|(set, _)| !set.is_null()) {
+    // The kernel overwrites the sets; each attempt begins with what the caller wants. Not on the stack, of
+    // which a goroutine that waits keeps as little as can be.
+    let wanted = sets.map(|set| match set.is_null() {
+        true => Vec::new(),
         // SAFETY: the caller vouches for sets of at least `count` bits, in whole words.
-        unsafe { std::ptr::copy_nonoverlapping(set.cast::<u64>(), wanted.as_mut_ptr(), words) };
-    }
+        false => unsafe { std::slice::from_raw_parts(set.cast::<u64>(), words) }.to_vec(),
+    });
     let call = |timeout: Option<u64>| {
         for (set, wanted) in sets.iter().zip(&wanted).filter(|(set, _)| !set.is_null()) {
             // SAFETY: as above.
@@ -175,7 +176,7 @@ fn select_from(g: &'static G, count: c_int, sets: Sets, timeout: Option<u64>) ->
         let events = [libc::EPOLLIN, libc::EPOLLOUT, libc::EPOLLPRI];
         let mut any = false;
         for fd in 0..words * 64 {
-            let in_set = |set: &[u64; WORDS]| set[fd / 64] >> (fd % 64) & 1 != 0;
+            let in_set = |set: &Vec<u64>| set.get(fd / 64).is_some_and(|word| word >> (fd % 64) & 1 != 0);
             let wanted = wanted.iter().zip(events).filter(|(set, _)| in_set(set));
             let wanted = wanted.fold(0, |all, (_, event)| all | event);
             if wanted != 0 && (fd as c_int) < count {

@@ -37,11 +37,6 @@ fn flags_for(flags: c_int, mode: Mode) -> c_int {
     if mode == Mode::Try { flags | libc::MSG_DONTWAIT } else { flags }
 }
 
-/// `call`, in a marked section if it may block.
-fn made_in(mode: Mode, call: impl FnOnce() -> Outcome<isize>) -> Outcome<isize> {
-    if mode == Mode::Block { blocking(call) } else { call() }
-}
-
 fn receive(
     fd: c_int,
     (buffer, length): (*mut c_void, usize),
@@ -56,7 +51,7 @@ fn receive(
     if flags & libc::MSG_WAITALL != 0 {
         return when_ready(fd, Direction::Read, |fd| call(fd, flags));
     }
-    let call = |fd, mode| made_in(mode, || call(fd, flags_for(flags, mode)));
+    let call = |fd, mode| call(fd, flags_for(flags, mode));
     if flags == 0 { run_read(fd, length, call) } else { run(fd, Direction::Read, call) }
 }
 
@@ -80,7 +75,7 @@ fn send_to(
     let done = Cell::new(0);
     let result = run(fd, Direction::Write, |fd, mode| {
         loop {
-            let sent = made_in(mode, || call(fd, done.get(), flags_for(flags, mode)));
+            let sent = call(fd, done.get(), flags_for(flags, mode));
             done.set(done.get() + unless_connecting(sent)? as usize);
             if done.get() >= length || is_nonblocking(fd) {
                 return Ok(done.get() as isize);
@@ -111,7 +106,7 @@ fn receive_message(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> Outco
     if flags & libc::MSG_WAITALL != 0 {
         return when_ready(fd, Direction::Read, |fd| call(fd, flags));
     }
-    run(fd, Direction::Read, |fd, mode| made_in(mode, || call(fd, flags_for(flags, mode))))
+    run(fd, Direction::Read, |fd, mode| call(fd, flags_for(flags, mode)))
 }
 
 fn send_message(fd: c_int, message: *const libc::msghdr, flags: c_int) -> Outcome<isize> {
@@ -132,7 +127,7 @@ fn send_message(fd: c_int, message: *const libc::msghdr, flags: c_int) -> Outcom
     let result = run(fd, Direction::Write, |fd, mode| {
         loop {
             let message = if done.get() == 0 { message } else { &raw const left };
-            let sent = made_in(mode, || call(fd, message, flags_for(flags, mode)));
+            let sent = call(fd, message, flags_for(flags, mode));
             let sent = unless_connecting(sent)?;
             done.set(done.get() + sent);
             if rest.advance(sent as usize) || is_nonblocking(fd) {

@@ -155,7 +155,7 @@ impl Io {
     fn once(&self, number: c_int, buffers: Buffers, mode: Mode) -> Outcome<Once> {
         let plain = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: true });
         let short = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: false });
-        let plainly = || plain(blocking(|| self.plainly(number, buffers)));
+        let plainly = || plain(self.in_marked_section(number, buffers));
         let if_ready = || if is_ready(number, self.direction) { plainly() } else { Err(libc::EAGAIN) };
         if mode == Mode::Block {
             return plainly();
@@ -214,6 +214,11 @@ impl Io {
             let (number, buffers) = (number as usize, buffers as usize);
             syscall6(self.nowait, number, buffers, count, at_position, at_position, libc::RWF_NOWAIT as usize)
         })
+    }
+
+    #[inline(never)]
+    fn in_marked_section(&self, number: c_int, buffers: Buffers) -> Outcome<isize> {
+        blocking(|| self.plainly(number, buffers))
     }
 
     fn plainly(&self, number: c_int, (buffers, count): Buffers) -> Outcome<isize> {

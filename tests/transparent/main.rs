@@ -3,10 +3,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod children;
 mod close;
 mod crowd;
 mod files;
 mod futexes;
+mod handlers;
+mod like_threads;
 mod limits;
 mod sleep;
 mod sockets;

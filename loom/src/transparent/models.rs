@@ -47,9 +47,11 @@ impl Futexes {
             return 0;
         }
         let claim = wait.park_until(WaitReason::Futex, 0, deadline);
-        table.leave(&node);
         if claim == WOKEN {
+            table.leave_woken(&node);
             self.woken.fetch_add(1, Ordering::Relaxed);
+        } else {
+            table.leave(&node);
         }
         claim
     }

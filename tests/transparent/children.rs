@@ -1,0 +1,139 @@
+//! Children of fork, vfork and clone: they have no goroutines, and do nothing to those of the parent.
+
+use std::io::Write;
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::common::{TempDir, alone, join_all, until};
+
+/// Waits for a child, which must end by itself with status 0.
+fn assert_ends(child: i32) {
+    assert!(child > 0);
+    let mut status = 0;
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "status {status:#x}");
+}
+
+unsafe extern "C" {
+    fn vfork() -> i32;
+}
+
+#[test]
+fn a_forked_child_makes_all_calls_itself() {
+    if !alone("children::a_forked_child_makes_all_calls_itself") {
+        return;
+    }
+    let _watchdog = super::enable();
+    let directory = TempDir::new();
+    let path = std::ffi::CString::new(directory.path().join("file").to_str().unwrap()).unwrap();
+    let parent = unsafe { libc::getpid() };
+    gort::run(move || {
+        let stop = Arc::new(AtomicBool::new(false));
+        // Goroutines that are ready to run, and must not do so in the child.
+        let others = (0..4).map(|_| {
+            let stop = Arc::clone(&stop);
+            gort::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    if unsafe { libc::getpid() } != parent {
+                        unsafe { libc::_exit(77) };
+                    }
+                    gort::yield_now();
+                }
+            })
+        });
+        let others: Vec<_> = others.collect();
+        for _ in 0..20 {
+            // SAFETY: the child makes system calls only, and ends.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                unsafe {
+                    (0..100).for_each(|_| _ = libc::sched_yield());
+                    let file = libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o600);
+                    let written = libc::write(file, c"text".as_ptr().cast(), 4);
+                    libc::fsync(file);
+                    libc::close(file);
+                    libc::usleep(100);
+                    libc::_exit(i32::from(written != 4));
+                }
+            }
+            assert_ends(child);
+        }
+        stop.store(true, Ordering::Relaxed);
+        join_all(others);
+    });
+}
+
+/// The child closes, and gives away, numbers that goroutines of the parent wait for.
+fn child_closes(make_child: impl Fn() -> i32 + Send + 'static) {
+    gort::run(move || {
+        let (one, mut two) = UnixStream::pair().unwrap();
+        let fd = one.into_raw_fd();
+        let waiting = gort::runtime::stats().goroutines.waiting;
+        let reader = gort::spawn(move || {
+            let mut byte = 0u8;
+            (unsafe { libc::read(fd, (&raw mut byte).cast(), 1) }, byte)
+        });
+        until("it waits", || gort::runtime::stats().goroutines.waiting > waiting);
+        let other = two.as_raw_fd();
+        let child = make_child();
+        if child == 0 {
+            unsafe {
+                libc::dup2(other, fd);
+                libc::close(fd);
+                libc::_exit(0);
+            }
+        }
+        assert_ends(child);
+        assert!(!reader.is_finished());
+        two.write_all(b"z").unwrap();
+        assert_eq!(reader.join().unwrap(), (1, b'z'));
+        unsafe { libc::close(fd) };
+    });
+}
+
+#[test]
+fn a_child_by_clone_leaves_the_parents_waits_alone() {
+    if !alone("children::a_child_by_clone_leaves_the_parents_waits_alone") {
+        return;
+    }
+    let _watchdog = super::enable();
+    // As `_Fork`: no handlers run.
+    child_closes(|| unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 });
+}
+
+#[test]
+fn a_child_by_vfork_leaves_the_parents_waits_alone() {
+    if !alone("children::a_child_by_vfork_leaves_the_parents_waits_alone") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (one, mut two) = UnixStream::pair().unwrap();
+        let (fd, other) = (one.into_raw_fd(), two.as_raw_fd());
+        let waiting = gort::runtime::stats().goroutines.waiting;
+        let reader = gort::spawn(move || {
+            let mut byte = 0u8;
+            (unsafe { libc::read(fd, (&raw mut byte).cast(), 1) }, byte)
+        });
+        until("it waits", || gort::runtime::stats().goroutines.waiting > waiting);
+        // SAFETY: the child makes system calls only, and ends; the frame that called vfork does not end in it.
+        let child = unsafe {
+            let child = vfork();
+            if child == 0 {
+                libc::dup2(other, fd);
+                libc::close(fd);
+                libc::_exit(0);
+            }
+            child
+        };
+        assert_ends(child);
+        assert!(!reader.is_finished());
+        two.write_all(b"z").unwrap();
+        assert_eq!(reader.join().unwrap(), (1, b'z'));
+        unsafe { libc::close(fd) };
+        // The hooks work again.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    });
+}
