@@ -29,7 +29,7 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub(super) struct Descriptor {
     /// epoll watches the number, unless the open file was closed without our knowledge. Changed under the
     /// lock of `state`.
     watched: AtomicBool,
+    /// The directions that it is watched for, a bit each; 0 if that is not known. Changed under the same lock.
+    watched_for: AtomicU8,
     /// Calls that wait, or are about to. For those that close: if it is 0, no lock is taken.
     waiting: AtomicU32,
     /// Calls that joined before this number changed fail.
@@ -70,6 +72,8 @@ pub(super) struct Descriptor {
     /// The poll word of reads as it was before the last one, if that emptied the stream: a hint that the next
     /// one had better wait first. Otherwise 0.
     drained: AtomicUsize,
+    /// For each direction: the epoch of `trust.rs` at which calls waited without a limit, or 0.
+    unlimited_since: [AtomicU64; 2],
     state: Lock<State>,
     /// For each direction, the right to wait in the poll word.
     turns: [Mutex<()>; 2],
@@ -114,10 +118,12 @@ impl Descriptor {
         Descriptor {
             kind: AtomicU8::new(0),
             watched: AtomicBool::new(false),
+            watched_for: AtomicU8::new(0),
             waiting: AtomicU32::new(0),
             outdated: AtomicU32::new(0),
             registration: AtomicPtr::new(ptr::null_mut()),
             drained: AtomicUsize::new(0),
+            unlimited_since: [AtomicU64::new(0), AtomicU64::new(0)],
             state: Lock::new(State { users: ptr::null(), interest: [0; 2] }),
             turns: [Mutex::new(()), Mutex::new(())],
         }
@@ -259,6 +265,23 @@ impl Descriptor {
     pub(super) fn forget_kind(&self) {
         self.set_kind(Kind::Unknown);
         self.drained.store(0, Ordering::Relaxed);
+        self.watched_for.store(0, Ordering::Relaxed);
+        self.unlimited_since.iter().for_each(|since| since.store(0, Ordering::Relaxed));
+    }
+
+    /// The epoch since which calls in that direction wait without a limit; 0 if that is not known.
+    #[inline]
+    pub(super) fn waits_without_limit_since(&self, direction: Direction) -> u64 {
+        self.unlimited_since[direction as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_waits_without_limit(&self, direction: Direction, epoch: u64) {
+        self.unlimited_since[direction as usize].store(epoch, Ordering::Relaxed);
+    }
+
+    /// Whether something is known of flags and timeouts.
+    pub(super) fn is_trusted(&self) -> bool {
+        self.unlimited_since.iter().any(|since| since.load(Ordering::Relaxed) != 0)
     }
 
     /// Calls that wait now are to fail.
@@ -328,11 +351,20 @@ impl Descriptor {
             }
             interest.begin(&mut state);
             let [read, write] = state.interest.map(|calls| calls != 0);
+            let wanted = u8::from(read) | u8::from(write) << 1;
+            if user.direction == Direction::Read
+                && self.watched_for.load(Ordering::Relaxed) & wanted == wanted
+                && self.drained.load(Ordering::Relaxed) == observed.to_word()
+                && self.kind() == Kind::StreamSocket
+            {
+                return true; // T3 in trust.rs
+            }
             // SAFETY: used for the call only; if the number is closed, the call fails.
             let number = unsafe { BorrowedFd::borrow_raw(fd) };
             let watched = self.watched.load(Ordering::Relaxed);
             let result = registration.watch(number, read, write, watched);
             self.watched.store(result.is_ok(), Ordering::Relaxed);
+            self.watched_for.store(if result.is_ok() { wanted } else { 0 }, Ordering::Relaxed);
             match result {
                 Ok(()) => true,
                 Err(error) => {

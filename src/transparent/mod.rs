@@ -69,6 +69,7 @@ mod real;
 mod sleep;
 mod sockets;
 mod streams;
+mod trust;
 
 use std::fmt;
 
@@ -118,7 +119,7 @@ impl std::error::Error for EnableError {}
 
 fn pairs() -> impl Iterator<Item = &'static Pair> {
     let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
-    tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS]).flatten()
+    tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, trust::PAIRS]).flatten()
 }
 
 /// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must not.

@@ -130,6 +130,13 @@ fn poll_them(
     let call = |millis: usize| unsafe {
         outcome(syscall6(libc::SYS_poll, fds as usize, count as usize, millis, 0, 0, 0))
     };
+    // SAFETY: the caller vouches for an array of one.
+    if let Some(only) = (count == 1).then(|| unsafe { &mut *fds })
+        && only.fd >= 0
+        && let Some(direction) = one_direction(only.events)
+    {
+        return poll_one(only, direction, timeout);
+    }
     let watch = |instance: &Instance| {
         let fds: &[libc::pollfd] = match count {
             0 => &[],
@@ -147,6 +154,40 @@ fn poll_them(
         Ok(fds.iter().any(|entry| entry.fd >= 0))
     };
     wait_for_any(g, timeout, || call(0), watch, || call(millis_of(timeout) as usize))
+}
+
+/// The direction that a poll for these events waits in, if it is one.
+fn one_direction(events: libc::c_short) -> Option<Direction> {
+    const READ: libc::c_short = libc::POLLIN | libc::POLLRDNORM | libc::POLLPRI | libc::POLLRDHUP;
+    const WRITE: libc::c_short = libc::POLLOUT | libc::POLLWRNORM;
+    match events {
+        0 => None,
+        _ if events & !READ == 0 => Some(Direction::Read),
+        _ if events & !WRITE == 0 => Some(Direction::Write),
+        _ => None,
+    }
+}
+
+/// `poll` for one descriptor, in one direction: needs no instance.
+fn poll_one(only: &mut libc::pollfd, direction: Direction, timeout: Option<u64>) -> Outcome<isize> {
+    let mut call = |fd: c_int, timeout: Option<u64>| {
+        let mut entry = libc::pollfd { fd, ..*only };
+        let millis = millis_of(timeout) as usize;
+        // SAFETY: the kernel reads and writes one entry.
+        let result =
+            outcome(unsafe { syscall6(libc::SYS_poll, &raw mut entry as usize, 1, millis, 0, 0, 0) });
+        only.revents = entry.revents;
+        result
+    };
+    let number = only.fd;
+    let now = call(number, Some(0));
+    if now != Ok(0) || timeout == Some(0) {
+        return now;
+    }
+    none_or(wait_for(number, direction, deadline(timeout), |fd, mode| match mode {
+        Mode::Try => some_or_again(call(fd, Some(0))),
+        Mode::Block => call(fd, timeout),
+    }))
 }
 
 /// The three sets of a `select`.

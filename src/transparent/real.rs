@@ -37,11 +37,12 @@ pub(super) struct Pair {
     pub(super) libcs: &'static Hidden,
 }
 
-/// Defines functions of libc. The body after `=>` is for a goroutine `$g`, which waits as goroutines do; it
-/// returns what the system call would, or an error number. All other callers get libc's function, which is
-/// in `real`.
+/// Defines functions of libc. The body is for a goroutine `$g`, which waits as goroutines do; it returns what
+/// the system call would, or an error number. All other callers get libc's function, which is in `real`.
+/// `$after` looks at what the function returned to any caller.
 macro_rules! define {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty, |$g:ident| $body:expr;)*) => {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty,
+        |$g:ident| $body:expr $(, after |$returned:ident| $after:expr)?;)*) => {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
         pub(super) mod real {
             #[allow(unused_imports, reason = "not all types are needed in all modules")]
@@ -60,14 +61,19 @@ macro_rules! define {
         $(
             #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
             unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-                match $crate::transparent::caller::caller() {
+                let result = match $crate::transparent::caller::caller() {
                     None => {
                         let libcs = real::$name.get();
                         // SAFETY: the caller vouches for the arguments.
                         unsafe { libcs($($argument),*) }
                     }
                     Some($g) => $crate::transparent::caller::report($body),
-                }
+                };
+                $(if $crate::transparent::enabled::is_on() {
+                    let $returned = result;
+                    $after;
+                })?
+                result
             }
         )*
 

@@ -13,6 +13,7 @@ use super::descriptor::{Mode, is_ready, wait_for};
 use super::kind::socket_option;
 use super::real::define;
 use super::streams::{Rest, deadline_of, is_nonblocking, run, run_read, when_ready};
+use super::trust;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::run::runtime_section;
@@ -260,7 +261,9 @@ define! {
         receive(fd, (buffer, length), flags, (address.cast(), size.cast()))
     };
     fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize,
-        |_g| receive_message(fd, message, flags);
+        |_g| receive_message(fd, message, flags),
+        // SAFETY: the kernel has just filled the message in.
+        after |read| if read >= 0 { unsafe { trust::message_passed(message) } };
     fn recvmmsg(
         fd: c_int,
         messages: *mut libc::mmsghdr,
@@ -283,7 +286,9 @@ define! {
         size: libc::socklen_t,
     ) -> isize, |_g| send_to(fd, (buffer, length), flags, (address.cast(), size));
     fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize,
-        |_g| send_message(fd, message, flags);
+        |_g| send_message(fd, message, flags),
+        // SAFETY: the kernel has just read the message.
+        after |sent| if sent >= 0 { unsafe { trust::message_passed(message) } };
     fn sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int,
         |_g| several(fd, Direction::Write, (count, flags), |fd| {
             // SAFETY: the caller vouches for the arguments.
@@ -291,9 +296,9 @@ define! {
         });
 
     fn accept(fd: c_int, address: *mut libc::sockaddr, size: *mut libc::socklen_t) -> c_int,
-        |_g| accept_one(fd, address, size, 0);
+        |_g| accept_one(fd, address, size, 0), after |made| trust::is_new(made);
     fn accept4(fd: c_int, address: *mut libc::sockaddr, size: *mut libc::socklen_t, flags: c_int) -> c_int,
-        |_g| accept_one(fd, address, size, flags);
+        |_g| accept_one(fd, address, size, flags), after |made| trust::is_new(made);
     fn connect(fd: c_int, address: *const libc::sockaddr, size: libc::socklen_t) -> c_int,
         |g| connect_to(g, fd, address, size);
 }

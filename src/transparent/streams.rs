@@ -12,6 +12,7 @@ use super::caller::{Outcome, of_libc, outcome};
 use super::descriptor::{Descriptor, Mode, is_ready, wait_for};
 use super::kind::{Kind, terminal_settings};
 use super::real::define;
+use super::trust::wait_limit;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock;
@@ -44,8 +45,11 @@ pub(super) fn run_read(
 ) -> Outcome<isize> {
     let Some(descriptor) = Descriptor::existing(number) else { return run(number, Direction::Read, call) };
     // Whatever the hint says, the wait finds out whether there is something to read.
-    if descriptor.is_likely_empty() && wanted != 0 && !is_nonblocking(number) {
-        return wait_for(number, Direction::Read, deadline_of(number, Direction::Read), |number, mode| {
+    if descriptor.is_likely_empty()
+        && wanted != 0
+        && let Some(deadline) = wait_limit(number, Direction::Read)
+    {
+        return wait_for(number, Direction::Read, deadline, |number, mode| {
             noting_short_reads(number, wanted, || call(number, mode))
         });
     }
@@ -73,10 +77,10 @@ pub(super) fn wait_and_repeat(
     direction: Direction,
     call: impl FnMut(c_int, Mode) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    if is_nonblocking(number) {
-        return Err(libc::EAGAIN);
+    match wait_limit(number, direction) {
+        Some(deadline) => wait_for(number, direction, deadline, call),
+        None => Err(libc::EAGAIN),
     }
-    wait_for(number, direction, deadline_of(number, direction), call)
 }
 
 /// Whether the user wants EAGAIN instead of waits.

@@ -227,9 +227,9 @@ fn a_number_that_was_a_pipe_and_is_a_file_now_can_be_read() {
         writer.write_all(b"p").unwrap();
         reader.read_exact(&mut [0]).unwrap();
         let number = reader.into_raw_fd();
+        let file = libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY);
         // Behind libc's back: what was known of the number is wrong now.
         libc::syscall(libc::SYS_close_range, number, number, 0);
-        let file = libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY);
         let moved = libc::syscall(libc::SYS_dup3, file, number, 0);
         let read = libc::read(number, [0u8; 4].as_mut_ptr().cast(), 4);
         libc::close(file);

@@ -1,5 +1,11 @@
 //! With `gort::transparent::enable`, what std, other crates and C code wait for parks the goroutine.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    clippy::zombie_processes,
+    reason = "system calls on descriptors and memory of the test; children are waited for by such calls"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 

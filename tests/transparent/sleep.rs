@@ -27,6 +27,9 @@ fn goroutines_in_thread_sleep_hold_no_threads() {
     assert!(most <= before + gort::runtime::max_procs() + 8, "{most} threads");
 }
 
+/// A way to sleep: gets the time, and a function that says when that is over by a clock.
+type Sleep = fn(&libc::timespec, &dyn Fn(i32) -> libc::timespec) -> i32;
+
 #[test]
 fn all_kinds_of_sleep_last_long_enough() {
     let _watchdog = super::enable();
@@ -37,7 +40,7 @@ fn all_kinds_of_sleep_last_long_enough() {
         let nanos = now.tv_nsec + 20_000_000;
         libc::timespec { tv_sec: now.tv_sec + nanos / 1_000_000_000, tv_nsec: nanos % 1_000_000_000 }
     };
-    let kinds: [(&str, fn(&libc::timespec, &dyn Fn(i32) -> libc::timespec) -> i32); 5] = [
+    let kinds: [(&str, Sleep); 5] = [
         ("nanosleep", |time, _| unsafe { libc::nanosleep(time, std::ptr::null_mut()) }),
         ("usleep", |_, _| unsafe { libc::usleep(20_000) }),
         ("relative", |time, _| unsafe {

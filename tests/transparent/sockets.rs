@@ -359,7 +359,7 @@ fn a_terminal_and_an_eventfd_wait() {
             value
         });
         until("it waits", || waiting() >= 1);
-        assert_eq!(libc::write(eventfd, (&raw const *&5u64).cast(), 8), 8);
+        assert_eq!(libc::write(eventfd, std::ptr::from_ref(&5u64).cast(), 8), 8);
         assert_eq!(waits.join().unwrap(), 5);
         libc::close(eventfd);
 
@@ -396,5 +396,70 @@ fn a_full_pipe_and_an_empty_one_wait() {
         reader.read_to_end(&mut all).unwrap();
         assert_eq!(all.len(), 1 << 20);
         writing.join().unwrap();
+    });
+}
+
+/// What a wait knows of a stream socket from earlier waits must not outlive what it is about.
+#[test]
+fn changed_settings_of_a_socket_are_seen_by_the_next_wait() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (mut one, mut two) = pair();
+        let mut buffer = [0; 64];
+        // Waits twice, so that everything is known.
+        let exchange = |one: &mut TcpStream, two: &mut TcpStream, buffer: &mut [u8]| {
+            for _ in 0..2 {
+                let mut sender = two.try_clone().unwrap();
+                let sends = gort::spawn(move || {
+                    gort::yield_now();
+                    sender.write_all(b"some").unwrap();
+                });
+                assert_eq!(one.read(buffer).unwrap(), 4);
+                sends.join().unwrap();
+            }
+        };
+        exchange(&mut one, &mut two, &mut buffer);
+        let begin = Instant::now();
+        let time = Duration::from_millis(10);
+        one.set_read_timeout(Some(time)).unwrap();
+        assert_eq!(one.read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(begin.elapsed() >= time);
+        one.set_read_timeout(None).unwrap();
+        exchange(&mut one, &mut two, &mut buffer);
+        // By another number of the same open file.
+        let other = one.try_clone().unwrap();
+        other.set_nonblocking(true).unwrap();
+        assert_eq!(one.read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+        unsafe { assert_eq!(libc::fcntl(other.as_raw_fd(), libc::F_SETFL, 0), 0) };
+        exchange(&mut one, &mut two, &mut buffer);
+        unsafe { assert_eq!(libc::fcntl(other.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK), 0) };
+        assert_eq!(one.read(&mut buffer).unwrap_err().kind(), ErrorKind::WouldBlock);
+    });
+}
+
+#[test]
+fn the_end_of_a_stream_is_seen_at_any_moment() {
+    let _watchdog = super::enable();
+    let rounds = amount(300, 20_000);
+    gort::run(move || {
+        for round in 0..rounds {
+            let (mut one, mut two) = pair();
+            let ends = gort::spawn(move || {
+                for piece in 0..round % 4 {
+                    two.write_all(b"some").unwrap();
+                    (0..(round + piece) % 3).for_each(|_| gort::yield_now());
+                }
+                (0..round % 7).for_each(|_| gort::yield_now());
+            });
+            let mut all = 0;
+            loop {
+                match one.read(&mut [0; 64]).unwrap() {
+                    0 => break,
+                    length => all += length,
+                }
+            }
+            assert_eq!(all, round % 4 * 4);
+            ends.join().unwrap();
+        }
     });
 }
