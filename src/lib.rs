@@ -50,6 +50,7 @@
 //! | look inside with a browser | `gort::debug` (feature `debug`) |
 //! | see what it did, and when | [`trace`] |
 //! | test with virtual time | [`testing`] |
+//! | let std, other crates and C park goroutines | `gort::transparent` (feature `transparent`) |
 //! | use another global allocator | [`alloc`] |
 //!
 //! # Platforms
@@ -126,7 +127,7 @@ pub use goroutine::{
 
 pub use gort_macros::{main, test};
 
-/// The README's example runs as a test.
-#[cfg(doctest)]
+/// The README's examples run as tests.
+#[cfg(all(doctest, feature = "transparent"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,8 @@
 //! Blocking: what may block, what it costs, and how to stop waiting.
 //!
-//! Any code in a goroutine may block. There are three ways to block, and they differ only in cost.
+//! Any code in a goroutine may block. There are three ways to block, and they differ only in cost. With the
+//! feature `transparent`, waits of std, of other crates and of C libraries are of the first kind: see the
+//! chapter `ordinary`.
 //!
 //! # Waiting with gort's own types
 //!

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | [`model`] | What is a goroutine? What runs it, when does it end, and what if it panics? |
 //! | [`blocking`] | What may block? What does it cost, and how do I stop waiting? |
+//! | `ordinary` (feature `transparent`) | Do std, other crates and C libraries park the goroutine or hold a thread? |
 //! | [`preemption`] | What happens to a loop that never calls anything? |
 //! | [`stacks`] | How large is a stack, and when do I have to think about it? |
 //! | [`inside`] | What is my program doing, and why does it not continue? |
@@ -23,6 +24,9 @@ pub mod from_threads;
 pub mod from_tokio;
 pub mod inside;
 pub mod model;
+#[cfg(feature = "transparent")]
+#[cfg_attr(docsrs, doc(cfg(feature = "transparent")))]
+pub mod ordinary;
 pub mod preemption;
 pub mod safety;
 pub mod stacks;

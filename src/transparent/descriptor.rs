@@ -61,7 +61,8 @@ pub(super) struct Descriptor {
     /// epoll watches the number, unless the open file was closed without our knowledge. Changed under the
     /// lock of `state`.
     watched: AtomicBool,
-    /// The directions that it is watched for, a bit each; 0 if that is not known. Changed under the same lock.
+    /// The directions that it is watched for, a bit each; 0 if that is not known. Changed under the same
+    /// lock.
     watched_for: AtomicU8,
     /// Calls that wait, or are about to. For those that close: if it is 0, no lock is taken.
     waiting: AtomicU32,
@@ -210,7 +211,8 @@ impl Descriptor {
         }
     }
 
-    /// Whether a read is likely to find nothing: the last one emptied the stream, and there was no edge since.
+    /// Whether a read is likely to find nothing: the last one emptied the stream, and there was no edge
+    /// since.
     pub(super) fn is_likely_empty(&self) -> bool {
         let drained = self.drained.load(Ordering::Relaxed);
         drained != 0 && self.observe_reads() == drained
@@ -530,15 +532,15 @@ pub(super) fn wait_for<R>(
                 return block(now, call);
             }
         }
-        // The number was closed. Those that wait for the turn since before that go first, so that none of them
-        // waits behind a call on the number's next open file.
+        // The number was closed. Those that wait for the turn since before that go first, so that none of
+        // them waits behind a call on the number's next open file.
         drop(interest);
         MutexGuard::unlock_fair(turn);
     }
 }
 
-/// Makes the call as on a thread. Not inlined, like all that is rare: what a goroutine that waits keeps of its
-/// stack is to be as little as can be.
+/// Makes the call as on a thread. Not inlined, like all that is rare: what a goroutine that waits keeps of
+/// its stack is to be as little as can be.
 #[cold]
 #[inline(never)]
 fn block<R>(number: c_int, mut call: impl FnMut(c_int, Mode) -> Outcome<R>) -> Outcome<R> {

@@ -1,8 +1,8 @@
 //! Whether the hooks do something: from `enable` on, in this process, but not in its children.
 //!
-//! The flag lies in a page that the kernel wipes in the child of a fork (MADV_WIPEONFORK). So every child sees
-//! it unset, however it was made: by fork, or by `_Fork` and `clone`, which run no handlers. A child of vfork
-//! shares the memory of its parent, whose thread is stopped meanwhile: gort's own `vfork` counts
+//! The flag lies in a page that the kernel wipes in the child of a fork (MADV_WIPEONFORK). So every child
+//! sees it unset, however it was made: by fork, or by `_Fork` and `clone`, which run no handlers. A child of
+//! vfork shares the memory of its parent, whose thread is stopped meanwhile: gort's own `vfork` counts
 //! (`arch/x86_64/vfork.rs`), and while there is such a child, the hooks do nothing in either process.
 
 use std::io;

@@ -1,11 +1,11 @@
 //! Waiting on futexes and waking: goroutines and threads that wait on the private futexes of std, parking_lot
 //! and other crates. These call `syscall(SYS_futex, …)`, which ends up here (`futex_call.rs`).
 //!
-//! All that wait through the table (`futex_table.rs`) are in one queue for each address, in the order of their
-//! arrival. A goroutine parks; a thread blocks on a Note. A wake-up takes the first of the queue, and if there
-//! are not enough of them, the kernel wakes the rest: those that wait by another way than libc's function
-//! `syscall`, those that began to wait before the table was in use, and threads of the runtime and goroutines
-//! in marked calls, which wait in the kernel.
+//! All that wait through the table (`futex_table.rs`) are in one queue for each address, in the order of
+//! their arrival. A goroutine parks; a thread blocks on a Note. A wake-up takes the first of the queue, and
+//! if there are not enough of them, the kernel wakes the rest: those that wait by another way than libc's
+//! function `syscall`, those that began to wait before the table was in use, and threads of the runtime and
+//! goroutines in marked calls, which wait in the kernel.
 //!
 //! Wake-ups of a thread that is inside the runtime, and of one that holds the lock of a bucket, are those of
 //! signal handlers. The housekeeper makes them a moment later ([`late`](super::late)).
@@ -29,8 +29,8 @@ use crate::sched::types::g::G;
 use crate::sched::types::waiter::{Hook, Waiter};
 use crate::sched::word::status::WaitReason;
 
-/// 512 KiB of address space, of which the used pages need memory. With a hundred thousand waiters, a queue has
-/// about twelve.
+/// 512 KiB of address space, of which the used pages need memory. With a hundred thousand waiters, a queue
+/// has about twelve.
 static TABLE: Table<8192> = Table { buckets: [const { new_bucket!() }; 8192] };
 
 /// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes or the
@@ -87,8 +87,8 @@ fn leave(node: &Node<Entry>, claim: usize) -> Outcome<isize> {
     }
 }
 
-/// Wakes at most `count` waiters at `address` whose bitset has a bit of `bitset`. Returns how many; those that
-/// the housekeeper will wake count as none.
+/// Wakes at most `count` waiters at `address` whose bitset has a bit of `bitset`. Returns how many; those
+/// that the housekeeper will wake count as none.
 pub(super) fn wake(address: usize, count: usize, bitset: u32) -> usize {
     if !TABLE.may_have_waiters(address) {
         return 0;
@@ -120,8 +120,8 @@ pub(super) fn wake_everybody() {
     TABLE.claim_all().for_each(|claimed| claimed.ready_all());
 }
 
-/// Wakes at most `wake` waiters at `from` and moves at most `most` others to `to`, if the word at `from` holds
-/// `expected`. The caller is outside of the runtime.
+/// Wakes at most `wake` waiters at `from` and moves at most `most` others to `to`, if the word at `from`
+/// holds `expected`. The caller is outside of the runtime.
 pub(super) fn requeue(
     from: *const AtomicU32,
     to: usize,

@@ -1,8 +1,8 @@
 //! `syscall`, libc's function for any system call. Of those, `SYS_futex` on private futexes is what std,
 //! parking_lot and others wait with; the rest go to the kernel.
 //!
-//! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine that
-//! waits on one makes the call in a marked section.
+//! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine
+//! that waits on one makes the call in a marked section.
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;

@@ -1,12 +1,12 @@
 //! The futex table: the queues of those that wait on futex words.
 //!
-//! **No wake-up is lost.** A waiter adds itself to the count of its bucket (F1), takes the lock of the bucket,
-//! reads the futex word (F2), and goes away if the word is not what its caller expects; otherwise it queues
-//! and releases the lock. The program changes the word (F3) before it calls wake, which reads the count (F4)
-//! and, if that is not 0, takes the lock and looks through the queue. Fences separate F1 from F2 and F3 from
-//! F4. Either F4 sees the waiter's F1: then wake takes the lock, before F2, which then sees F3, or after the
-//! waiter has queued, and finds it. Or F4 comes before F1: then F2 sees F3. The kernel's queues work the same
-//! way, so a thread that waits there is safe, too.
+//! **No wake-up is lost.** A waiter adds itself to the count of its bucket (F1), takes the lock of the
+//! bucket, reads the futex word (F2), and goes away if the word is not what its caller expects; otherwise it
+//! queues and releases the lock. The program changes the word (F3) before it calls wake, which reads the
+//! count (F4) and, if that is not 0, takes the lock and looks through the queue. Fences separate F1 from F2
+//! and F3 from F4. Either F4 sees the waiter's F1: then wake takes the lock, before F2, which then sees F3,
+//! or after the waiter has queued, and finds it. Or F4 comes before F1: then F2 sees F3. The kernel's queues
+//! work the same way, so a thread that waits there is safe, too.
 //!
 //! Loom's models of this file are in `loom/src/transparent/models.rs`.
 
@@ -45,8 +45,8 @@ pub(super) struct Bucket {
     pub(super) queue: Lock<Queue<Entry>>,
 }
 
-/// Builds a [`Bucket`]. It is a macro because a static needs a constant expression, and loom's atomics have no
-/// const constructor.
+/// Builds a [`Bucket`]. It is a macro because a static needs a constant expression, and loom's atomics have
+/// no const constructor.
 macro_rules! new_bucket {
     () => {{
         use $crate::base::atomic::AtomicUsize;
@@ -150,8 +150,8 @@ impl<const BUCKETS: usize> Table<BUCKETS> {
         used.map(|bucket| uninterrupted(|| bucket.queue.lock_inside().take_all(WOKEN)))
     }
 
-    /// If the word holds `expected`, claims the first `wake` waiters at `from` and moves at most `most` others
-    /// to `to`. `None`: it holds something else.
+    /// If the word holds `expected`, claims the first `wake` waiters at `from` and moves at most `most`
+    /// others to `to`. `None`: it holds something else.
     pub(super) fn requeue(
         &self,
         (from, word): (usize, &AtomicU32),

@@ -1,11 +1,11 @@
-//! The program's signal handlers. A handler must not stop the goroutine that it interrupted: the code may hold
-//! a lock of libc, and the thread would go on with other goroutines while it blocks signals.
+//! The program's signal handlers. A handler must not stop the goroutine that it interrupted: the code may
+//! hold a lock of libc, and the thread would go on with other goroutines while it blocks signals.
 //!
-//! Handlers with SA_ONSTACK run on the signal stack of the M, so their stack pointer tells. Handlers without it
-//! run on the goroutine's stack: there, the blocked signals tell, because the kernel blocks a signal while its
-//! handler runs. (With SA_NODEFER it does not. Then a wait in the handler stops the goroutine, as it would
-//! block a thread.) To ask for them is a system call, so gort defines the functions that install handlers, and
-//! asks only if there has been a handler of that kind.
+//! Handlers with SA_ONSTACK run on the signal stack of the M, so their stack pointer tells. Handlers without
+//! it run on the goroutine's stack: there, the blocked signals tell, because the kernel blocks a signal while
+//! its handler runs. (With SA_NODEFER it does not. Then a wait in the handler stops the goroutine, as it
+//! would block a thread.) To ask for them is a system call, so gort defines the functions that install
+//! handlers, and asks only if there has been a handler of that kind.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,9 @@
 //! Code that knows nothing of gort waits as a goroutine does: std, other crates, C libraries (feature
 //! `transparent`).
 //!
-//! A goroutine in `std::net`, `std::sync::Mutex`, `std::thread::sleep` or a C library's `recv` starves nobody,
-//! but without this it holds an OS thread while it waits. With [`enable`], these waits park the goroutine:
+//! A goroutine in `std::net`, `std::sync::Mutex`, `std::thread::sleep` or a C library's `recv` starves
+//! nobody, but without this it holds an OS thread while it waits. With [`enable`], these waits park the
+//! goroutine:
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -26,10 +27,10 @@
 //!
 //! # How
 //!
-//! gort defines the functions of libc that block. The linker prefers a definition in the program to libc's, for
-//! Rust code, for C code and, because it exports them, for shared libraries. Each function asks first who calls
-//! (`caller.rs`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler with a
-//! stack of its own, the runtime itself and a forked child get libc's.
+//! gort defines the functions of libc that block. The linker prefers a definition in the program to libc's,
+//! for Rust code, for C code and, because it exports them, for shared libraries. Each function asks first who
+//! calls (`caller.rs`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler
+//! with a stack of its own, the runtime itself and a forked child get libc's.
 //!
 //! | what | how it waits | file |
 //! | --- | --- | --- |
@@ -44,12 +45,17 @@
 //! # What differs from a thread
 //!
 //! - A wait is not interrupted by signals: no call returns EINTR because of one.
-//! - Inside [`Context::limit`](crate::context::Context::limit), reads, writes and `accept` fail with `TimedOut`
-//!   when the context ends. (`Interrupted` would be wrong: std's `read_exact` and its kin try again after it.)
-//!   A futex wait with a timeout times out.
+//! - Inside [`Context::limit`](crate::context::Context::limit), reads, writes, `accept`, `connect` and the
+//!   waits for a child fail with `TimedOut` when the context ends. (`Interrupted` would be wrong: std's
+//!   `read_exact` and its kin try again after it.) A futex wait with a timeout times out. A sleep goes on:
+//!   std would sleep again.
 //! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` takes virtual time.
-//! - O_NONBLOCK of a descriptor is never changed, but by `connect` of an internet socket, for the length of one
-//!   system call.
+//! - O_NONBLOCK of a descriptor is never changed, but by `connect` of an internet socket, for the length of
+//!   one system call.
+//! - SO_RCVLOWAT is not honoured by reads that find less than that at once.
+//! - A stream socket whose flags or timeouts another process changes keeps those that this process knew.
+//! - A signal handler that was installed with SA_NODEFER and without SA_ONSTACK, and that waits, parks the
+//!   goroutine that it interrupted.
 
 mod caller;
 mod calls;
@@ -122,7 +128,8 @@ fn pairs() -> impl Iterator<Item = &'static Pair> {
     tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, trust::PAIRS]).flatten()
 }
 
-/// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must not.
+/// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must
+/// not.
 #[cfg(not(gort_tsan))]
 extern "C" fn look_up_libc() {
     pairs().for_each(|pair| _ = pair.libcs.address());
@@ -135,8 +142,9 @@ extern "C" fn look_up_libc() {
 static BEFORE_MAIN: extern "C" fn() = look_up_libc;
 
 /// From now on, code of std, of other crates and of C libraries that waits in a goroutine parks it. Call it
-/// once, at the beginning of `main`. Waits that have begun already are not affected. It cannot be undone. In a
-/// child process that was forked nothing parks, unless the child calls this, too, before it starts the runtime.
+/// once, at the beginning of `main`. Waits that have begun already are not affected. It cannot be undone. In
+/// a child process that was forked nothing parks, unless the child calls this, too, before it starts the
+/// runtime.
 ///
 /// # Errors
 /// If the program was linked such that gort's functions are not those that other code calls. Then nothing has

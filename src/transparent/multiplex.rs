@@ -31,8 +31,8 @@ impl Instance {
         Ok(Instance(fd as c_int))
     }
 
-    /// Watches `fd`. If it is watched already, then for `all`. A regular file cannot be watched, and is always
-    /// ready.
+    /// Watches `fd`. If it is watched already, then for `all`. A regular file cannot be watched, and is
+    /// always ready.
     fn add(&self, fd: c_int, events: u32, all: impl FnOnce() -> u32) -> Outcome<()> {
         match self.control(libc::EPOLL_CTL_ADD, fd, events) {
             Err(libc::EEXIST) => self.control(libc::EPOLL_CTL_MOD, fd, all()),

@@ -18,8 +18,8 @@ thread_local! {
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f`, which takes locks of the table. Nothing stops the caller meanwhile, unless it is a foreign thread
-/// that a signal handler of the program interrupts.
+/// Runs `f`, which takes locks of the table. Nothing stops the caller meanwhile, unless it is a foreign
+/// thread that a signal handler of the program interrupts.
 pub(super) fn uninterrupted<R>(f: impl FnOnce() -> R) -> R {
     match current() {
         Some(g) => runtime_section::on_own_m(g, |_| f()),

@@ -1,9 +1,9 @@
 //! Reading and writing: an attempt that does not block, and a wait if it would.
 //!
 //! O_NONBLOCK of the descriptor is neither needed nor changed. Sockets take MSG_DONTWAIT, pipes and some
-//! devices RWF_NOWAIT. For other descriptors that epoll can watch, the attempt asks whether they are ready and
-//! then makes the real call in a marked section: if another process was faster, the call waits there, as it
-//! would on a thread. Regular files get the real call in a marked section at once.
+//! devices RWF_NOWAIT. For other descriptors that epoll can watch, the attempt asks whether they are ready
+//! and then makes the real call in a marked section: if another process was faster, the call waits there, as
+//! it would on a thread. Regular files get the real call in a marked section at once.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

@@ -1,21 +1,21 @@
 //! What is known of a stream socket, so that a wait needs no system calls to find it out.
 //!
-//! A wait has to know whether the descriptor is O_NONBLOCK, whether it has a timeout, and whether epoll watches
-//! it. Nobody tells us (`descriptor.rs`), so a wait asks: fcntl, getsockopt, epoll_ctl. For most descriptors
-//! that is how it stays. Stream sockets are waited for so often that the answers are kept, until something
-//! happens that may change them:
+//! A wait has to know whether the descriptor is O_NONBLOCK, whether it has a timeout, and whether epoll
+//! watches it. Nobody tells us (`descriptor.rs`), so a wait asks: fcntl, getsockopt, epoll_ctl. For most
+//! descriptors that is how it stays. Stream sockets are waited for so often that the answers are kept, until
+//! something happens that may change them:
 //!
 //! - T1. **A number gets another open file.** Whatever closes the number or makes a new one forgets what was
 //!   known of it: close, dup2, dup3, close_range; socket, socketpair, accept, dup, fcntl, and a message with
-//!   descriptors. Only a program that closes a socket *and* opens another one by system calls of its own would
-//!   deceive us.
+//!   descriptors. Only a program that closes a socket *and* opens another one by system calls of its own
+//!   would deceive us.
 //! - T2. **Flags and timeouts change.** They belong to the open file, which several numbers may share. So a
 //!   change advances an epoch that makes all earlier answers invalid, unless nothing was known of that number
-//!   and no descriptor of this process was ever duplicated. A wait reads the epoch before it asks, and a change
-//!   advances it after it was made, so an answer of before the change has an old epoch.
+//!   and no descriptor of this process was ever duplicated. A wait reads the epoch before it asks, and a
+//!   change advances it after it was made, so an answer of before the change has an old epoch.
 //! - T3. **epoll.** A number that is watched for reading, edge-triggered, needs no new call if the last read
-//!   emptied the stream and no edge has come since: what arrives later is an edge. The wait publishes itself in
-//!   the poll word first, and fails to if there was an edge meanwhile.
+//!   emptied the stream and no edge has come since: what arrives later is an edge. The wait publishes itself
+//!   in the poll word first, and fails to if there was an edge meanwhile.
 //!
 //! Other processes that share a stream socket may change its flags; this process then goes by what it knew.
 

@@ -118,7 +118,8 @@ fn a_child_by_vfork_leaves_the_parents_waits_alone() {
             (unsafe { libc::read(fd, (&raw mut byte).cast(), 1) }, byte)
         });
         until("it waits", || gort::runtime::stats().goroutines.waiting > waiting);
-        // SAFETY: the child makes system calls only, and ends; the frame that called vfork does not end in it.
+        // SAFETY: the child makes system calls only, and ends; the frame that called vfork does not end in
+        // it.
         let child = unsafe {
             let child = vfork();
             if child == 0 {

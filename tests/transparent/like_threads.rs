@@ -131,7 +131,8 @@ fn a_terminal_whose_reads_do_not_wait_returns_nothing() {
     assert_eq!(results, (0, 0, 3));
 }
 
-/// epoll says that the descriptor is ready, and the call would block nevertheless: no attempt follows another.
+/// epoll says that the descriptor is ready, and the call would block nevertheless: no attempt follows
+/// another.
 #[test]
 fn a_call_that_cannot_be_waited_for_does_not_spin() {
     if !alone("like_threads::a_call_that_cannot_be_waited_for_does_not_spin") {

@@ -1,5 +1,5 @@
-//! Goroutines and threads on the same locks, channels, futexes and sockets, with timeouts, closes and signals.
-//! Everything that goes in is counted, and comes out.
+//! Goroutines and threads on the same locks, channels, futexes and sockets, with timeouts, closes and
+//! signals. Everything that goes in is counted, and comes out.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

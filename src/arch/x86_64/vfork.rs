@@ -1,9 +1,9 @@
-//! `vfork`, which libc has to define in assembly, too: the child returns first, and its stack frames overwrite
-//! those of the parent, so the return address waits in a register.
+//! `vfork`, which libc has to define in assembly, too: the child returns first, and its stack frames
+//! overwrite those of the parent, so the return address waits in a register.
 //!
 //! The child may only call `execve` and `_exit`, but programs also close and duplicate descriptors there. It
-//! shares all memory with the parent, which is stopped, so what the child would do to gort's state it would do
-//! to the parent's. This definition, which the linker prefers to libc's, counts such children.
+//! shares all memory with the parent, which is stopped, so what the child would do to gort's state it would
+//! do to the parent's. This definition, which the linker prefers to libc's, counts such children.
 
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;
