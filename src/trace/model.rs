@@ -6,7 +6,9 @@
 //! always, the real one. So:
 //!
 //! - [`Model::is_possible`] says whether an event fits the state. One that does not waits for what led to it
-//!   (V3 in `sched/event/`).
+//!   (V3 in `sched/event/`). Two things are not waited for. An M that comes back from a marked call without
+//!   its P tells that another thread has taken it; that thread may be slow to write it down, and then its
+//!   event says nothing new. And a goroutine made by a thread without a P is put off until an M has one.
 //! - [`Model::apply`] writes an event, by the steps of `steps.rs`. If it does not fit even so, `repair.rs`
 //!   first writes what must have happened in between, or leaves the event out. [`Model::repairs`] counts
 //!   both.
@@ -16,7 +18,7 @@ use std::collections::HashMap;
 
 use super::generation::{Generation, Stack, Type};
 use super::inbox::Event;
-use super::world::{ProcState, State, World};
+use super::world::{Goroutine, ProcState, State, World};
 use crate::sched::event::reader::OUTSIDE;
 use crate::sched::event::record::Kind;
 
@@ -32,8 +34,12 @@ pub(super) struct Model {
     pub(super) number: u64,
     /// The time of the last event (ns).
     pub(super) now: u64,
+    /// Goroutines that were made outside while no M had a P: the trace cannot have them before one has.
+    pub(super) unborn: Vec<(u64, Goroutine, Option<Box<str>>)>,
     /// How many events did not fit: steps before them were made up, or they were left out.
     pub(super) repairs: u64,
+    /// The first of them, in words.
+    pub(super) repaired: Vec<String>,
 }
 
 impl Model {
@@ -44,7 +50,9 @@ impl Model {
             generation: Generation::new(1, now),
             number: 1,
             now,
+            unborn: Vec::new(),
             repairs: 0,
+            repaired: Vec::new(),
         }
     }
 
@@ -98,7 +106,9 @@ impl Model {
     pub(super) fn is_possible(&self, m: u32, event: &Event) -> bool {
         let g = event.subject;
         match event.kind {
-            Kind::Create => self.world.goroutines.contains_key(&g) || self.world.host(m).is_some(),
+            Kind::Create => {
+                m == OUTSIDE || self.world.goroutines.contains_key(&g) || self.world.host(m).is_some()
+            }
             Kind::Start => {
                 let thread = self.world.thread(m);
                 self.world.state(g) == Some(State::Runnable)
@@ -112,10 +122,9 @@ impl Model {
             Kind::CallEnd => {
                 self.world.thread(m).g == Some(g) && self.world.proc_state(m) == Some(ProcState::Syscall)
             }
+            // If its P was taken and that is written down later, this says so.
             Kind::CallEndWithoutP => {
-                self.world.thread(m).g == Some(g)
-                    && self.world.state(g) == Some(State::Syscall)
-                    && self.world.thread(m).p.is_none()
+                self.world.thread(m).g == Some(g) && self.world.state(g) == Some(State::Syscall)
             }
             Kind::ProcStart => {
                 let idle = self.world.procs.get(&(g as u32)).is_none_or(|p| p.state == ProcState::Idle);
@@ -124,7 +133,9 @@ impl Model {
             Kind::ProcStop => self.world.thread(m).p == Some(g as u32) && self.world.thread(m).g.is_none(),
             Kind::Steal => {
                 let (m, p) = event.m_and_p();
-                self.world.thread(m).p == Some(p) && self.world.proc_state(m) == Some(ProcState::Syscall)
+                self.world.has_taken(m, p)
+                    || self.world.thread(m).p == Some(p)
+                        && self.world.proc_state(m) == Some(ProcState::Syscall)
             }
             Kind::Detach => {
                 let (m, p) = event.m_and_p();
@@ -140,7 +151,7 @@ impl Model {
     pub(super) fn apply(&mut self, m: u32, event: &Event) {
         self.now = self.now.max(event.time);
         if !self.is_possible(m, event) {
-            self.repairs += 1;
+            self.count_repair(m, event);
             if !self.make_possible(m, event) {
                 return;
             }
@@ -163,10 +174,20 @@ impl Model {
                 self.begin_call(m, stack);
             }
             Kind::CallEnd => self.end_call(m),
-            Kind::CallEndWithoutP => self.end_call_without_p(m),
+            Kind::CallEndWithoutP => {
+                if let Some(p) = self.world.thread(m).p {
+                    self.steal(OUTSIDE, (m, p));
+                }
+                self.end_call_without_p(m);
+            }
             Kind::ProcStart => self.start_proc(m, g as u32),
             Kind::ProcStop => self.stop_proc(m),
-            Kind::Steal => self.steal(m, event.m_and_p()),
+            Kind::Steal => {
+                let (from, p) = event.m_and_p();
+                if !self.world.has_taken(from, p) {
+                    self.steal(m, (from, p));
+                }
+            }
             Kind::Detach => {
                 self.begin_call(event.m_and_p().0, None);
                 self.steal(m, event.m_and_p());

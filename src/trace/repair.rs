@@ -9,7 +9,27 @@ use super::world::{Goroutine, ProcState, State, Thread, World};
 use crate::sched::event::reader::OUTSIDE;
 use crate::sched::event::record::Kind;
 
+/// This many repairs are described.
+const MOST_DESCRIBED: usize = 10;
+
 impl Model {
+    /// Counts an event of log `m` that does not fit, and says why, as far as the state tells.
+    pub(super) fn count_repair(&mut self, m: u32, event: &Event) {
+        self.repairs += 1;
+        if self.repaired.len() < MOST_DESCRIBED {
+            let log = |m: u32| if m == OUTSIDE { "outside".into() } else { m.to_string() };
+            let (kind, subject, late) = (event.kind, event.subject, self.now.saturating_sub(event.time));
+            let Thread { g, p } = self.world.thread(m);
+            let (proc, state) = (self.world.proc_state(m), self.world.state(subject));
+            let on = self.world.goroutines.get(&subject).map(|goroutine| goroutine.m);
+            let m = log(m);
+            self.repaired.push(format!(
+                "{kind:?} of {subject:#x} by M {m}, {late} ns late: the M has G {g:?} and P {p:?} ({proc:?}); \
+                 as a goroutine, the subject is {state:?}, last on M {on:?}"
+            ));
+        }
+    }
+
     /// Writes the steps that must have happened before an event that does not fit. False: the event is to be
     /// left out.
     pub(super) fn make_possible(&mut self, m: u32, event: &Event) -> bool {
@@ -22,19 +42,9 @@ impl Model {
                 }
             }
             Kind::Wait | Kind::Yield | Kind::Preempt | Kind::End | Kind::CallBegin => self.make_run(g, m),
-            Kind::CallEndWithoutP => {
-                if self.world.runs_on(g, m) {
-                    self.begin_call(m, None);
-                }
-                match (self.world.state(g), self.world.thread(m)) {
-                    (Some(State::Syscall), Thread { g: Some(own), p }) if own == g => {
-                        if let Some(p) = p {
-                            self.steal(OUTSIDE, (m, p));
-                        }
-                        true
-                    }
-                    _ => false,
-                }
+            Kind::CallEndWithoutP if self.world.runs_on(g, m) => {
+                self.begin_call(m, None);
+                true
             }
             Kind::ProcStart => {
                 self.free_proc(g as u32);
@@ -244,7 +254,7 @@ mod tests {
     #[test]
     fn every_event_that_does_not_fit_counts_once() {
         for (m, misfit) in [
-            (M, event(Kind::CallEndWithoutP, G)), // nobody took the P
+            (2, event(Kind::CallEndWithoutP, G)), // the call is on another M
             (2, event(Kind::Start, G)),           // it is in a call elsewhere
             (2, event(Kind::Start, 8)),           // it waits, and the M has no P
             (2, event(Kind::ProcStart, 0)),       // another M has the P
@@ -256,7 +266,34 @@ mod tests {
             assert!(!model.is_possible(m, &misfit), "{:?}", misfit.kind);
             model.apply(m, &misfit);
             assert_eq!(model.repairs, 1, "{:?}", misfit.kind);
+            assert!(model.repaired[0].starts_with(&format!("{:?} of ", misfit.kind)), "{:?}", model.repaired);
         }
+    }
+
+    #[test]
+    fn a_p_may_be_used_before_it_is_written_down_that_it_was_taken() {
+        let steal = event(Kind::Steal, u64::from(M) << 32);
+        let mut model = model();
+        model.apply(M, &event(Kind::CallEndWithoutP, G));
+        assert_eq!(model.world.state(G), Some(State::Runnable));
+        model.apply(OUTSIDE, &steal);
+        model.apply(2, &event(Kind::ProcStart, 0));
+        model.apply(2, &event(Kind::Start, G));
+        assert_eq!(model.repairs, 0, "{:?}", model.repaired);
+        // It is the same one only until the P is used again.
+        assert!(!model.is_possible(OUTSIDE, &steal));
+    }
+
+    #[test]
+    fn a_goroutine_that_is_made_while_no_m_has_a_p_is_written_when_one_has() {
+        let mut model = model();
+        model.apply(OUTSIDE, &event(Kind::Create, 9));
+        assert_eq!(model.world.state(9), None);
+        model.apply(M, &event(Kind::CallEnd, G));
+        assert_eq!(model.world.state(9), Some(State::Runnable));
+        model.apply(2, &event(Kind::ProcStart, 1));
+        model.apply(2, &event(Kind::Start, 9));
+        assert_eq!(model.repairs, 0, "{:?}", model.repaired);
     }
 
     #[test]

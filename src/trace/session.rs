@@ -42,6 +42,8 @@ pub struct Summary {
     pub dropped_generations: u64,
     /// How many steps were filled in because the events that led to others were missing.
     pub repairs: u64,
+    /// The first of these steps, in words: they belong in a report, because each is a mistake of gort.
+    pub repaired: Vec<String>,
 }
 
 /// The trace that is being made.
@@ -207,6 +209,7 @@ impl<'a> Collector<'a> {
     fn run(mut self) -> io::Result<Summary> {
         self.collect()?;
         self.summary.repairs = self.merge.model.repairs;
+        self.summary.repaired = std::mem::take(&mut self.merge.model.repaired);
         Ok(self.summary.clone())
     }
 

@@ -99,7 +99,8 @@ impl First {
 /// What the scheduler said at one moment. Objects that changed meanwhile may contradict each other.
 #[derive(Default)]
 pub(super) struct Seen {
-    procs: Vec<u32>,
+    /// All Ps, with the M that has each or had it last.
+    procs: Vec<(u32, u32)>,
     threads: Vec<SeenThread>,
     goroutines: Vec<SeenGoroutine>,
 }
@@ -125,7 +126,8 @@ impl Seen {
     }
 
     pub(super) fn now() -> Seen {
-        let mut seen = Seen { procs: SCHED.all_ps().map(|p| p.id).collect(), ..Seen::default() };
+        let procs = SCHED.all_ps().map(|p| (p.id, p.m().map_or(OUTSIDE, |m| m.id)));
+        let mut seen = Seen { procs: procs.collect(), ..Seen::default() };
         for m in SCHED.platform.live_ms() {
             let left_in_call =
                 || SCHED.all_ps().find(|p| p.in_syscall_of(m)).map(|p| (p.id, ProcState::Syscall));
@@ -161,8 +163,8 @@ impl Seen {
 pub(super) fn world(earlier: &Seen, seen: &Seen, inbox: &Inbox, horizon: u64) -> World {
     let mut world = World::default();
     let first = First::of(inbox, horizon);
-    for &p in &seen.procs {
-        world.procs.insert(p, Proc::new(ProcState::Idle, 0));
+    for &(p, last) in &seen.procs {
+        world.procs.insert(p, Proc::new(ProcState::Idle, last));
     }
     // Ms with a P, and the goroutine that each runs. Of Ms whose threads have ended there are events.
     let known: HashSet<u32> = seen.threads.iter().map(|seen| seen.m).collect();

@@ -62,14 +62,25 @@ impl Model {
     }
 
     pub(super) fn create(&mut self, m: u32, g: u64, details: Option<&Details>) {
-        let Some(host) = self.world.host(m).filter(|_| !self.world.goroutines.contains_key(&g)) else {
+        if self.world.goroutines.contains_key(&g) {
             return;
-        };
+        }
         let site = details.and_then(|details| details.site);
         let name = details.and_then(|details| details.texts.first()).map(|name| name.as_str().into());
         let function = details.and_then(|details| details.function).filter(|f| !f.contains("dyn "));
         let title = name.or_else(|| function.map(Into::into));
-        self.introduce_new(host, g, Goroutine::new(State::Runnable, 0, site), title);
+        let new = Goroutine::new(State::Runnable, 0, site);
+        match self.world.host(m) {
+            Some(host) => self.introduce_new(host, g, new, title),
+            None => self.unborn.push((g, new, title)),
+        }
+    }
+
+    /// Writes goroutines that were made while no M had a P; now `m` has one.
+    fn bring_to_life(&mut self, m: u32) {
+        for (g, new, title) in std::mem::take(&mut self.unborn) {
+            self.introduce_new(m, g, new, title);
+        }
     }
 
     /// A new goroutine, made on `host`.
@@ -173,6 +184,7 @@ impl Model {
         if let Some(goroutine) = self.world.goroutines.get_mut(&g) {
             goroutine.state = State::Running;
         }
+        self.bring_to_life(m);
     }
 
     pub(super) fn end_call_without_p(&mut self, m: u32) {
@@ -191,6 +203,7 @@ impl Model {
         let proc = self.world.proc(p);
         (proc.state, proc.m) = (ProcState::Running, m);
         self.world.threads.entry(m).or_default().p = Some(p);
+        self.bring_to_life(m);
     }
 
     pub(super) fn stop_proc(&mut self, m: u32) {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::panic::Location;
 
+use crate::sched::event::reader::OUTSIDE;
+
 /// The state of a goroutine, with Go's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -13,7 +15,7 @@ pub(super) enum State {
     Waiting = 4,
 }
 
-/// The state of a P, with Go's numbers. If it is not idle, an M has it.
+/// The state of a P, with Go's numbers. If it is not idle, an M has it; if it is, an M may have had it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum ProcState {
@@ -68,7 +70,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn proc(&mut self, id: u32) -> &mut Proc {
-        self.procs.entry(id).or_insert(Proc::new(ProcState::Idle, 0))
+        self.procs.entry(id).or_insert(Proc::new(ProcState::Idle, OUTSIDE))
     }
 
     pub(super) fn thread(&self, m: u32) -> Thread {
@@ -81,6 +83,11 @@ impl World {
 
     pub(super) fn proc_state(&self, m: u32) -> Option<ProcState> {
         self.thread(m).p.and_then(|p| self.procs.get(&p)).map(|p| p.state)
+    }
+
+    /// Whether `p` was taken from `m`, or given up by it, and no M has had it since.
+    pub(super) fn has_taken(&self, m: u32, p: u32) -> bool {
+        self.procs.get(&p).is_some_and(|proc| proc.state == ProcState::Idle && proc.m == m)
     }
 
     /// Whether `g` runs on `m`, with a P.

@@ -370,7 +370,6 @@ fn signals_that_wait_at_the_end_of_a_profile_do_no_harm() {
     blocked.join().unwrap();
 }
 
-#[inline(never)]
 /// A thread that is found late has used its first period already, so that its timer fires while it waits.
 #[test]
 fn the_end_of_a_profile_makes_no_call_fail() {
@@ -403,6 +402,7 @@ fn the_end_of_a_profile_makes_no_call_fail() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
+#[inline(never)]
 fn waits_for_a_message(receiver: &gort::chan::Receiver<u64>) -> u64 {
     black_box(receiver.recv().unwrap())
 }

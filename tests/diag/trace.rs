@@ -542,9 +542,10 @@ fn a_forked_child_that_exits_leaves_the_trace_alone() {
 /// Everything at once, for some time: ten minutes in a full run.
 #[test]
 fn everything_at_once() {
-    let _procs = Procs::set(4);
     let rounds = if full() { 600 } else { 1 };
     for _ in 0..rounds {
+        // In each round, because it watches that the test ends.
+        let _procs = Procs::set(4);
         let trace = traced(|| {
             let stop = Arc::new(AtomicBool::new(false));
             let hogs = (0..3).map(|_| {

@@ -197,7 +197,7 @@ impl Collector {
             WAKE.wait_until(Some(Instant::now() + ROUND));
             self.collect();
             if !signal::is_handled_by(SIGPROF, handler::on_signal) {
-                self.threads.stop();
+                self.threads.stop(Duration::ZERO);
                 let why = "the CPU profile ended, because the program installed a handler for SIGPROF";
                 return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
             }
@@ -208,8 +208,8 @@ impl Collector {
                 next_look = now + ROUND.max(now.elapsed() * LOOK_PART);
             }
         }
-        self.threads.stop();
-        // A thread that a signal has woken, and that finds it discarded, would fail its call with EINTR.
+        self.threads.stop(ARRIVE_WITHIN);
+        // Before Linux 6.13, signals arrive also after their timer is gone. A thread that a signal has woken, and that finds it discarded, would fail its call with EINTR.
         let limit = Instant::now() + ARRIVE_WITHIN;
         while self.threads.have_pending() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(1));

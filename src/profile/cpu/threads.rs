@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::time::{Duration, Instant};
 
 use super::handler::OURS;
 use crate::sys::cpu_timer::{CpuTimer, SIGPROF};
@@ -95,8 +96,27 @@ impl Threads {
         self.timers.keys().any(|&tid| thread::has_pending(tid, SIGPROF))
     }
 
-    /// Ends all timers.
-    pub(super) fn stop(&mut self) {
-        self.timers.values_mut().for_each(|timed| drop(timed.timer.take()));
+    /// Ends all timers, each at a moment when none of its signals is on its way: since Linux 6.13 the signal of
+    /// a deleted timer vanishes, and if it has interrupted a call meanwhile, no handler restarts that call, so
+    /// that it fails with EINTR. A thread that blocks the signal keeps it; its timer ends after `wait`.
+    ///
+    /// Between the look and the deletion lie some microseconds in which the timer may still fire. To disarm
+    /// it first would not help, because that makes its signals vanish, too.
+    pub(super) fn stop(&mut self, wait: Duration) {
+        let limit = Instant::now() + wait;
+        loop {
+            let late = Instant::now() >= limit;
+            let mut any_left = false;
+            for (&tid, timed) in &mut self.timers {
+                if timed.timer.is_some() && (late || !thread::has_pending(tid, SIGPROF)) {
+                    timed.timer = None;
+                }
+                any_left |= timed.timer.is_some();
+            }
+            if !any_left {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

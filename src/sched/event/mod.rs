@@ -15,7 +15,7 @@
 //! - V3. A step is written down before other threads can see it: a goroutine that waits before it can be
 //!   readied, one that is readied before it is queued, a P that is given up before another M can have it. So
 //!   a reader that has seen an event, and then reads all logs again, finds what led to it. (Taking a P from
-//!   a marked call is written down right after; the reader is patient.)
+//!   a marked call is written down right after, perhaps later than the end of that call; the model knows.)
 //! - V4. A chunk of memory belongs to the pool, to one log, or to the reader. The reader copies a chunk's
 //!   records as far as they are written, and gives it back when it has copied the last one: nobody keeps
 //!   chunks.

@@ -103,6 +103,7 @@ impl Taken {
         }
         write_generation(&mut merge, &mut symbols, &mut bytes, &mut summary);
         summary.repairs = merge.model.repairs;
+        summary.repaired = merge.model.repaired;
         (bytes, summary)
     }
 }
