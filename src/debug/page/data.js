@@ -66,6 +66,12 @@ function duration(ns) {
   return Math.round(ns) + ' ns';
 }
 
+// How long a goroutine has waited: that is known to about a second.
+function waited(ns) {
+  if (ns === null || ns === undefined || ns >= 6e10) return duration(ns);
+  return ns < 1e9 ? '< 1 s' : Math.floor(ns / 1e9) + ' s';
+}
+
 const counted = n => Math.round(n).toLocaleString('en').replaceAll(',', '\u202f');
 const short = n => (n < 10000 ? counted(n) : n < 1e6 ? (n / 1e3).toFixed(n < 1e5 ? 1 : 0) + ' k' : (n / 1e6).toFixed(2) + ' M');
 

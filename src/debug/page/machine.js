@@ -159,7 +159,7 @@ function drawShared(sample) {
   setText(boxes.poller.count, counted(sample.descriptors));
   setText(boxes.poller.note, `descriptors; ${sample.polling ? 'a thread waits for them' : 'busy Ps poll between goroutines'}`);
   setText(boxes.timers.count, counted(sample.timers));
-  setText(boxes.timers.note, sample.due === null ? 'none is set' : `the next is due in ${duration(sample.due)}`);
+  setText(boxes.timers.note, sample.due === null ? 'none is set' : sample.due === 0 ? 'the next is due now' : `the next is due in ${duration(sample.due)}`);
   const { spinning, blocked, preempted, parked } = sample.threads;
   setText(boxes.blocked.count, counted(blocked + preempted));
   const ms = sample.ms.filter(m => m.g !== null && m.state !== 'searching');
