@@ -1,6 +1,7 @@
 //! Runs `gort demo` as a user does, and checks its output, its figures and its reaction to signals.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
@@ -117,6 +118,61 @@ fn long_demo(directory: &Path) -> (Child, BufReader<ChildStdout>) {
         assert_ne!(out.read_line(&mut line).unwrap(), 0, "it ended too early");
     }
     (child, out)
+}
+
+/// The answer of a server to a request for `path`: its head and its body.
+fn ask(address: &str, path: &str) -> (String, Vec<u8>) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let body = answer.split_off(end + 4);
+    (text(&answer), body)
+}
+
+/// A demo that ends with the test, also if it fails.
+struct Demo(Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ended_already = self.0.kill();
+        let _ended_already = self.0.wait();
+    }
+}
+
+#[test]
+fn a_served_demo_answers_every_link_of_its_page() {
+    let directory = scratch("served");
+    let mut command = gort(&["demo", "--seconds", "600", "--procs", "2", "--serve", "127.0.0.1:0"]);
+    let command = command.env("TMPDIR", &directory).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut demo = Demo(command.spawn().unwrap());
+    let mut line = String::new();
+    let mut says = BufReader::new(demo.0.stderr.take().unwrap());
+    says.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("the demo from inside: http://").expect(&line);
+    let address = address.trim_end_matches('/');
+    let ok = |path: &str| {
+        let (head, body) = ask(address, path);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head} {}", String::from_utf8_lossy(&body));
+        body
+    };
+    let page = text(&ok("/"));
+    let links = page.split("<a href=\"").skip(1).map(|link| link.split('"').next().unwrap());
+    let links: Vec<&str> = links.collect();
+    assert!(links.len() >= 5 && links.contains(&"/debug/flight"), "{links:?}");
+    for link in links {
+        let body = ok(link);
+        // A trace that is sent while it is made comes in chunks, with their lengths before them.
+        let is_trace = String::from_utf8_lossy(&body[..body.len().min(32)]).contains("go 1.26 trace");
+        assert_eq!(is_trace, ["/debug/flight", "/debug/trace?seconds=2"].contains(&link), "{link}");
+    }
+    while !text(&ok("/debug/goroutines?q=worker&limit=1")).contains("worker") {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    send(&demo.0, libc::SIGINT);
+    assert_eq!(demo.0.wait().unwrap().code(), Some(0));
+    std::fs::remove_dir(&directory).unwrap(); // fails if the directory is not empty
 }
 
 fn send(child: &Child, signal: i32) {

@@ -1,5 +1,5 @@
 //! Runs `gort trace` as a user does, on traces of Go and of gort, and checks what it prints and writes.
-//! What the page looks like in a browser, no test here says.
+//! `viewer.rs` looks at the page in a browser.
 
 use std::fs;
 use std::path::{Path, PathBuf};

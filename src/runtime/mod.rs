@@ -85,11 +85,16 @@ pub fn set_max_procs(n: usize) -> usize {
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
 /// ```
 pub fn num_goroutines() -> usize {
+    living().saturating_sub(service_goroutines() + crew::idle())
+}
+
+/// How many goroutines exist now, with those of the runtime itself.
+pub(crate) fn living() -> usize {
     let outside = SCHED.platform.created_outside.load(Ordering::Relaxed);
     let (created, ended) = SCHED.all_ps().fold((outside, 0), |(created, ended), p| {
         (created + p.stats.created.get(), ended + p.stats.ended.get())
     });
-    (created.saturating_sub(ended) as usize).saturating_sub(service_goroutines() + crew::idle())
+    created.saturating_sub(ended) as usize
 }
 
 /// Binds the calling goroutine to its OS thread, until [`unlock_os_thread`] was called as many times: no

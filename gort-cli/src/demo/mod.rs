@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use gort::context::Context;
 use gort::runtime::{self, Config};
+use gort::trace::{FlightRecorder, FlightRecorderConfig};
 
 use crate::args::DemoArgs;
 use crate::{interrupt, term};
@@ -59,6 +60,13 @@ pub(crate) fn main(args: &DemoArgs) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Whoever looks at the page may ask for it.
+    let recorder = FlightRecorder::new(FlightRecorderConfig::new());
+    if args.serve.is_some()
+        && let Err(error) = recorder.start()
+    {
+        eprintln!("gort: the demo runs without a flight recorder: {error}");
+    }
     let args = args.clone();
     let json = args.json;
     match gort::run(move || run(&args)) {

@@ -40,15 +40,25 @@ const NOT_THE_PROGRAMS: [&str; 30] = [
     "golang.org/x/sys/",
 ];
 
+/// The demo of the program `gort` shares its first name with the runtime.
+const DEMO: &str = "gort::demo::";
+
 fn is_the_programs(function: &str) -> bool {
     // "<gort::net::TcpStream as std::io::Read>::read"
     let name = function.trim_start_matches(['<', '&', '_']);
     let function = if function.starts_with("__") || function.starts_with("_start") { function } else { name };
-    !function.is_empty() && !NOT_THE_PROGRAMS.iter().any(|prefix| function.starts_with(prefix))
+    let is_not = || NOT_THE_PROGRAMS.iter().any(|prefix| function.starts_with(prefix));
+    !function.is_empty() && (function.starts_with(DEMO) || !is_not())
+}
+
+/// Whether a function only calls what it was given, as `core::ops::function::FnOnce::call_once` does.
+fn only_calls(function: &str) -> bool {
+    function.trim_start_matches('<').starts_with("core::ops::function::")
+        || function.contains(" as core::ops::function::")
 }
 
 /// The site of each stack: the innermost frame that belongs to the program; if there is none, the innermost
-/// one.
+/// one that does not only call another.
 pub(super) struct Sites {
     by_stack: Vec<Site>,
 }
@@ -63,7 +73,11 @@ impl Sites {
             .collect();
         let site = |id: usize| {
             let stack = trace.stacks.indices(id as StackId);
-            let first = stack.iter().find(|&&index| own[index as usize]).or(stack.first());
+            let own = stack.iter().find(|&&index| own[index as usize]);
+            let says = |&&index: &&u32| {
+                !only_calls(trace.strings.get(trace.stacks.frames()[index as usize].function))
+            };
+            let first = own.or_else(|| stack.iter().find(says)).or(stack.first());
             first.map(|&index| trace.stacks.frames()[index as usize])
         };
         Sites { by_stack: (0..trace.stacks.count()).map(site).collect() }
@@ -90,11 +104,17 @@ pub(super) fn text(trace: &Trace<'_>, site: Site) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::is_the_programs;
+    use super::{is_the_programs, only_calls};
 
     #[test]
     fn runtimes_and_standard_libraries_are_not_the_programs() {
-        for own in ["app::worker", "main.client", "<app::Job as app::Run>::run", "main.main.func1"] {
+        for own in [
+            "app::worker",
+            "main.client",
+            "<app::Job as app::Run>::run",
+            "main.main.func1",
+            "gort::demo::load::ask",
+        ] {
             assert!(is_the_programs(own), "{own}");
         }
         for other in [
@@ -108,5 +128,12 @@ mod tests {
         ] {
             assert!(!is_the_programs(other), "{other}");
         }
+    }
+
+    #[test]
+    fn what_only_calls_something_says_nothing() {
+        assert!(only_calls("core::ops::function::FnOnce::call_once"));
+        assert!(only_calls("<alloc::boxed::Box<F> as core::ops::function::Fn<()>>::call"));
+        assert!(!only_calls("gort::sched::wake::ready"));
     }
 }

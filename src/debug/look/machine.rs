@@ -50,6 +50,7 @@ pub(super) fn sample(number: u64, now: u64) -> String {
     json.object(|json| {
         json.key("n").value(number);
         json.key("t").value(now);
+        json.key("goroutines").value(runtime::living());
         json.key("spinning").value(SCHED.idle.spinning());
         json.key("global").value(SCHED.global_len());
         json.key("preempted").value(SCHED.preempted_len());

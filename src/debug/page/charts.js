@@ -47,6 +47,17 @@ function drawCurve(canvas, points, colour) {
   ctx.globalAlpha = 0.14; ctx.fillStyle = colour; ctx.fill(); ctx.globalAlpha = 1;
 }
 
+// Samples in groups of ten, whose mean is drawn: a curve of a minute has no place for more.
+function halfSeconds(samples) {
+  const groups = [];
+  for (const sample of samples) {
+    const last = groups[groups.length - 1];
+    if (last && Math.floor(last[0].n / 10) === Math.floor(sample.n / 10)) last.push(sample);
+    else groups.push([sample]);
+  }
+  return groups;
+}
+
 let drawStates = null, drawRates = null;
 const RATES = [['started', 'created', 'running'], ['waits', 'parks', 'waiting'], ['steals', 'steals', 'steal'], ['hand-offs', 'handOffs', 'accent'], ['preempted', null, 'runnable']];
 const preemptions = fact => fact.preempted + fact.preemptedBySignal;
@@ -55,8 +66,10 @@ function drawCharts(t) {
   const facts = factsUntil(t), now = facts[facts.length - 1];
   if (!now) return;
   drawStates ??= buildSparks($('states'), [['running', 'running'], ['runnable', 'runnable'], ['in calls', 'syscall'], ['waiting', 'waiting'], ['all', 'accent']]);
-  const kinds = [f => f.states.running, f => f.states.runnable + f.states.preempted, f => f.states.syscall, f => f.states.waiting, f => f.goroutines];
-  kinds.forEach((of, i) => drawStates(i, facts.map(fact => [fact.t, of(fact)]), of(now)));
+  // From the samples, as everything above it: the picture, and the numbers on top.
+  const kinds = [s => s.states.running, s => s.states.runnable, s => s.states.syscall, s => s.states.waiting, s => s.goroutines];
+  const past = halfSeconds(recent(60000)), last = shown();
+  kinds.forEach((of, i) => drawStates(i, past.map(some => [some[some.length - 1].t, some.reduce((sum, s) => sum + of(s), 0) / some.length]), of(last)));
   drawRates ??= buildSparks($('rates'), RATES.map(([name, , colour]) => [name, colour]));
   RATES.forEach(([, key], i) => {
     const of = key ? fact => fact[key] : preemptions, points = [];
@@ -125,8 +138,8 @@ function drawNumbers(facts, now) {
   const past = recent(1000), first = past[0], [buckets] = recentLatencies(facts, now);
   const switches = sample.ps.reduce((sum, p) => sum + (first.ps[p.id] ? (p.ticks - first.ps[p.id].ticks + 2 ** 32) % 2 ** 32 : 0), 0);
   const busy = past.reduce((sum, s) => sum + s.ps.filter(p => p.state === 'running').length, 0) / past.length;
-  const runnable = sample.global + sample.preempted + sample.ps.reduce((sum, p) => sum + p.length, 0);
-  const values = [counted(now.goroutines), busy.toFixed(1) + ' / ' + sample.ps.length, counted(runnable),
-    counted(now.threads), sample.t > first.t ? short(switches / (sample.t - first.t) * 1000) : '–', duration(quantile(buckets, 0.5)), duration(quantile(buckets, 0.99))];
+  const threads = Object.values(sample.threads).reduce((sum, n) => sum + n, 0);
+  const values = [counted(sample.goroutines), busy.toFixed(1) + ' / ' + sample.ps.length, counted(sample.states.runnable),
+    counted(threads), sample.t > first.t ? short(switches / (sample.t - first.t) * 1000) : '–', duration(quantile(buckets, 0.5)), duration(quantile(buckets, 0.99))];
   values.forEach((value, i) => setText(numbers[i], value));
 }

@@ -13,7 +13,10 @@ function decodeSample(raw) {
     ({ id, state: STATES[state], m, g, name, next, nextName, length, queue, steals, stolen, victim, handOffs, ticks }));
   const ms = raw.m.map(([state, id, g, name, marked, bound]) => ({ state: MSTATES[state], id, g, name, marked, bound }));
   const [running, spinning, blocked, preempted, parked] = raw.ms;
-  return { ...raw, ps, ms, threads: { running, spinning, blocked, preempted, parked } };
+  const busy = ps.filter(p => p.state === 'running').length, queued = ps.reduce((sum, p) => sum + p.length, 0);
+  const states = { running: busy, runnable: raw.global + raw.preempted + queued, syscall: blocked };
+  states.waiting = Math.max(0, raw.goroutines - states.running - states.runnable - states.syscall);
+  return { ...raw, ps, ms, states, threads: { running, spinning, blocked, preempted, parked } };
 }
 
 // Takes an answer in. True: something is new.
@@ -64,6 +67,12 @@ function duration(ns) {
     if (ns >= size) { const v = ns / size; return v.toFixed(v < 10 ? 1 : 0) + ' ' + unit; }
   }
   return Math.round(ns) + ' ns';
+}
+
+// How long a goroutine has waited: that is known to about a second.
+function waited(ns) {
+  if (ns === null || ns === undefined || ns >= 6e10) return duration(ns);
+  return ns < 1e9 ? '< 1 s' : Math.floor(ns / 1e9) + ' s';
 }
 
 const counted = n => Math.round(n).toLocaleString('en').replaceAll(',', '\u202f');

@@ -115,21 +115,49 @@ function drawTimeline(canvas, id, past, colours) {
   setText(canvas.nextSibling, share + ' %');
 }
 
-// Arrows from the victim to the thief, for what was stolen since the last sample that was shown.
+// Arrows from the victim to the thief, for what was stolen since the last sample that was shown: the largest.
+const ARROWS = 8, LETTER = 6.5;
 function drawSteals(sample, before) {
   const overlay = $('procs').querySelector('.arrows');
   overlay.replaceChildren();
   if (!before || rows[0]?.tile) return;
-  const grid = $('procs').getBoundingClientRect();
+  const grid = $('procs').getBoundingClientRect(), dense = rows.length > 10;
   const place = row => { const r = row.square.getBoundingClientRect(); return { x: r.left - grid.left - 2, y: r.top - grid.top + r.height / 2 }; };
-  const steals = sample.ps.filter(p => before.ps[p.id] && p.stolen > before.ps[p.id].stolen && rows[p.victim] && p.victim !== p.id);
-  for (const p of steals.slice(0, 24)) {
-    const a = place(rows[p.victim]), b = place(rows[p.id]), bend = Math.min(24, 9 + Math.abs(b.y - a.y) / 12);
-    const middle = (a.y + b.y) / 2, count = p.stolen - before.ps[p.id].stolen, tip = Math.sign(b.y - a.y) || 1;
-    const tail = p.id > p.victim ? 4 : -4;
-    overlay.append(svg('path', { d: `M${a.x} ${a.y + tail}C${a.x - bend} ${a.y + tail} ${b.x - bend} ${b.y - tail} ${b.x} ${b.y - tail}m-5 ${-4 * tip}l5 ${4 * tip}l-6 ${2 * tip}` }));
-    if (Math.abs(b.y - a.y) > 30) overlay.append(svg('text', { x: Math.min(a.x, b.x) - bend - 1, y: middle + 4, 'text-anchor': 'end' }, String(count)));
+  const arrows = sample.ps.filter(p => before.ps[p.id] && p.stolen > before.ps[p.id].stolen && rows[p.victim] && p.victim !== p.id)
+    .map(p => ({ count: p.stolen - before.ps[p.id].stolen, from: place(rows[p.victim]), to: place(rows[p.id]) }))
+    .sort((a, b) => b.count - a.count).slice(0, ARROWS);
+  // The short ones first: they are nearest to the Ps. Those that overlap are drawn side by side.
+  const inColumn = arrows.filter(({ from, to }) => Math.abs(from.x - to.x) < 1), lanes = [];
+  inColumn.sort((a, b) => Math.abs(a.from.y - a.to.y) - Math.abs(b.from.y - b.to.y));
+  for (const arrow of inColumn) {
+    const top = Math.min(arrow.from.y, arrow.to.y), bottom = Math.max(arrow.from.y, arrow.to.y);
+    const isFree = lane => lane.every(other => other.x !== arrow.to.x || other.bottom <= top || other.top >= bottom);
+    let lane = lanes.findIndex(isFree);
+    if (lane < 0) lane = lanes.push([]) - 1;
+    lanes[lane].push({ x: arrow.to.x, top, bottom });
+    arrow.bend = dense ? 8 + Math.min(lane, 3) * 5 : 11 + Math.min(lane, 4) * 8;
   }
+  const labels = [];
+  for (const { from, to, bend, count } of arrows) {
+    if (!bend) {
+      // From another column: only its tip, because a line would cross all that is between.
+      overlay.append(svg('path', { d: `M${to.x - 12} ${to.y}H${to.x}m-5 -4l5 4l-5 4` }));
+      continue;
+    }
+    const down = to.y > from.y ? 1 : -1, y0 = from.y + 4 * down, y1 = to.y - 4 * down;
+    overlay.append(svg('path', { d: `M${from.x} ${y0}C${from.x - bend} ${y0} ${to.x - bend} ${y1} ${to.x} ${y1}m-6 ${-4 * down}l6 ${4 * down}l-6 ${3 * down}` }));
+    const label = placeLabel(labels, String(count), t => ({ x: to.x - 3 * bend * t * (1 - t), y: y0 + (y1 - y0) * t * t * (3 - 2 * t) }), Math.abs(y1 - y0));
+    if (label) labels.push(label);
+  }
+  overlay.append(...labels.map(({ x, y, text }) => svg('text', { x, y: y + 4, 'text-anchor': 'middle' }, text)));
+}
+
+// A place on the curve where no other label is; undefined if there is none.
+function placeLabel(labels, text, curve, height) {
+  const half = text.length * LETTER / 2;
+  if (height < 17) return undefined;
+  const touches = (a, b) => Math.abs(a.x - b.x) < a.half + b.half + 2 && Math.abs(a.y - b.y) < 12;
+  return [0.5, 0.4, 0.6, 0.3, 0.7].map(t => ({ ...curve(t), text, half })).find(label => !labels.some(other => touches(label, other)));
 }
 
 let boxes = null;
@@ -159,7 +187,7 @@ function drawShared(sample) {
   setText(boxes.poller.count, counted(sample.descriptors));
   setText(boxes.poller.note, `descriptors; ${sample.polling ? 'a thread waits for them' : 'busy Ps poll between goroutines'}`);
   setText(boxes.timers.count, counted(sample.timers));
-  setText(boxes.timers.note, sample.due === null ? 'none is set' : `the next is due in ${duration(sample.due)}`);
+  setText(boxes.timers.note, sample.due === null ? 'none is set' : sample.due === 0 ? 'the next is due now' : `the next is due in ${duration(sample.due)}`);
   const { spinning, blocked, preempted, parked } = sample.threads;
   setText(boxes.blocked.count, counted(blocked + preempted));
   const ms = sample.ms.filter(m => m.g !== null && m.state !== 'searching');

@@ -92,13 +92,13 @@ function line(open, ...cells) {
 function groupLine(group) {
   const text = name => h('td', { title: name ?? '' }, name ? shortName(name) : '–');
   return line(() => { Object.assign(Q, { state: group.state, site: group.site, grouped: false, sort: '-wait', offset: 0 }); drawTools(); refreshSoon(); },
-    h('td', { className: 'n' }, counted(group.count)), stateCell(group.state), text(group.function), text(group.in), siteCell(group.site), h('td', { className: 'n' }, percent(group.cpu)), h('td', { className: 'n' }, duration(group.oldestNs)));
+    h('td', { className: 'n' }, counted(group.count)), stateCell(group.state), text(group.function), text(group.in), siteCell(group.site), h('td', { className: 'n' }, percent(group.cpu)), h('td', { className: 'n' }, waited(group.oldestNs)));
 }
 
 function rowLine(row) {
   const made = line(() => openGoroutine(row.id),
     h('td', { className: 'n' }, String(row.id)), h('td', { title: row.name ?? '' }, row.name ?? h('span', { className: 'none' }, '–')), stateCell(row.state),
-    h('td', { className: 'n' }, duration(row.waitNs)), h('td', { className: 'n' }, percent(row.cpu)), h('td', { className: 'n' }, row.cpuNs ? duration(row.cpuNs) : '–'), labelsCell(row.labels), siteCell(row.site), h('td', { className: 'n' }, row.parent ? String(row.parent) : '–'));
+    h('td', { className: 'n' }, waited(row.waitNs)), h('td', { className: 'n' }, percent(row.cpu)), h('td', { className: 'n' }, row.cpuNs ? duration(row.cpuNs) : '–'), labelsCell(row.labels), siteCell(row.site), h('td', { className: 'n' }, row.parent ? String(row.parent) : '–'));
   made.classList.toggle('chosen', opened?.id === row.id);
   return made;
 }
@@ -168,7 +168,7 @@ function drawDetails(one) {
   const line = (name, ...value) => (value.length ? h('tr', {}, h('td', {}, name), h('td', {}, ...value)) : null);
   const facts = [
     line('state', h('span', { className: 'key ' + statusOf(one.state) }, one.state), one.locked ? ', bound to its thread' : ''),
-    one.waitNs !== null ? line('since', duration(one.waitNs)) : null,
+    one.waitNs !== null ? line('since', waited(one.waitNs)) : null,
     line('waits for', ...waitsFor(one)),
     one.cpuNs ? line('CPU', `${percent(one.cpu)} of a core, ${duration(one.cpuNs)} in all`) : null,
     Object.keys(one.labels).length ? line('labels', ...labelText(one.labels).map(text => h('button', { className: 'chip', onclick: () => filter({ label: text, grouped: false }) }, text))) : null,

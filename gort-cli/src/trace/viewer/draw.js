@@ -76,6 +76,8 @@ function drawSpans(ctx, row, y, h, w, fill) {
     while (j < count && S.start[at(j)] < until) { j += step; step *= 2; }
     let a = Math.max(i + 1, j - step), b = Math.min(j, count);
     while (a < b) { const mid = (a + b) >> 1; if (S.start[at(mid)] < until) a = mid + 1; else b = mid; }
+    // The last of them may go on into other pixels: it is drawn for itself.
+    if (a - 1 > i && (S.end[at(a - 1)] - S.start[at(a - 1)]) * scale >= 1.2) a--;
     const share = sum ? Math.min(1, (sum[a] - sum[i]) * scale) : 1;
     ctx.globalAlpha = sum ? 0.15 + 0.85 * share : 1;
     ctx.fillStyle = fill(s);
@@ -91,7 +93,7 @@ function drawName(ctx, s, x0, x1, y, h) {
     : T.strings[S.reason[s]] || (S.p[s] >= 0 ? 'P ' + T.procs[S.p[s]] : '');
   ctx.save();
   ctx.beginPath(); ctx.rect(x0, y, x1 - x0 - 3, h); ctx.clip();
-  ctx.fillStyle = V.mode === 'g' && S.state[s] === WAITING ? C.dim : '#0b0d10';
+  ctx.fillStyle = (V.mode === 'p' ? isDimmed(s) : S.state[s] === WAITING) ? C.text : '#0b0d10';
   ctx.fillText(text, x0 + 4, y + h / 2 + 0.5);
   ctx.restore();
 }
@@ -111,10 +113,15 @@ function drawLabel(ctx, text, y, h, strong) {
   ctx.restore();
 }
 
+// Whether a slice on a P is not of the goroutine that is selected, or not of those that were searched for.
+function isDimmed(s) {
+  const g = T.S.g[s];
+  return V.goroutine >= 0 ? g !== V.goroutine : Boolean(V.isFound && !V.isFound[g]);
+}
+
 function procFill(s) {
   const { S } = T;
-  const other = V.goroutine >= 0 ? S.g[s] !== V.goroutine : V.isFound && !V.isFound[S.g[s]];
-  if (other) return S.state[s] === SYSCALL ? C.line : C.waiting;
+  if (isDimmed(s)) return S.state[s] === SYSCALL ? C.line : C.waiting;
   return S.state[s] === SYSCALL ? C.syscall : colourOf(T, S.g[s]);
 }
 
