@@ -104,9 +104,13 @@
 //!
 //! **There is no garbage collector**, so there are no pauses, no GC assists and no finalizers.
 //!
-//! **A preempted goroutine keeps its thread.** Go can move a goroutine to another thread after it has
-//! stopped it in the middle of a computation. In gort the goroutine waits on its own thread; see
-//! [`preemption`](super::preemption).
+//! **A preempted goroutine moves, as in Go, except out of C.** It waits in a queue without a thread, and any
+//! thread may resume it. Only inside libc, on a stack of another library, in a signal handler, or while it is
+//! bound does it keep its thread; see [`preemption`](super::preemption).
+//!
+//! **std's own types take part.** Go's standard library parks goroutines everywhere. In gort that is what
+//! gort's types do, and with the feature `transparent` also std's sockets, locks, channels and sleeps, those
+//! of other crates, and C libraries (chapter `ordinary` of this guide).
 //!
 //! **Thread-locals exist**, and each goroutine has its own.
 //!

@@ -3,21 +3,27 @@
 //! Replace `std::thread::spawn` with `gort::spawn`. That is all you have to do; the rest of the program
 //! can stay as it is. Where speed matters, use gort's channels, locks and sockets as well.
 //!
+//! Or leave them, too: with the feature `transparent` and one line in `main`, std's own sleeps, sockets,
+//! channels, locks and `park` cost no thread while they wait, nor do those of other crates and of C libraries
+//! (chapter `ordinary` of this guide). What the table says about waits of std holds without that feature.
+//!
 //! | std | gort | why change |
 //! | --- | --- | --- |
 //! | `thread::spawn` | [`spawn`] | a hundred times cheaper |
 //! | `thread::Builder`, `JoinHandle` | [`Builder`], [`JoinHandle`] | a hundred times cheaper |
 //! | `thread::scope` | [`scope`] | a hundred times cheaper |
-//! | `thread::sleep` | [`sleep`] | std's occupies a thread while it sleeps |
+//! | `thread::sleep` | [`sleep`] | std's occupies a thread while it sleeps (1) |
 //! | `thread::yield_now` | [`yield_now`] | std's lets other *threads* run, not goroutines |
-//! | `mpsc`, crossbeam-channel | [`chan`] | a wait costs no thread; crossbeam's names and macros |
-//! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | the same in [`sync`] | a contended wait costs no thread |
-//! | `Once`, `OnceLock`, `LazyLock` | the same in [`sync`] | a contended wait costs no thread |
-//! | `std::net`, `std::os::unix::net` | [`net`] | a wait costs no thread; deadlines |
+//! | `mpsc`, crossbeam-channel | [`chan`] | a wait costs no thread (1); crossbeam's names and macros |
+//! | `Mutex`, `RwLock`, `Condvar`, `Barrier` | the same in [`sync`] | a contended wait costs no thread (1) |
+//! | `Once`, `OnceLock`, `LazyLock` | the same in [`sync`] | a contended wait costs no thread (1) |
+//! | `std::net`, `std::os::unix::net` | [`net`] | a wait costs no thread (1); deadlines |
 //! | `thread_local!` | `thread_local!` | nothing to change: each goroutine has its own |
 //! | `std::fs`, `std::process`, `std::io` | the same | nothing to change |
-//! | `thread::park`, `unpark` | the same | works, but occupies a thread; a channel does not |
+//! | `thread::park`, `unpark` | the same | works, but occupies a thread (1); a channel does not |
 //! | rayon, a thread pool | `spawn` for each piece | rayon is still better at splitting loops over slices |
+//!
+//! (1) Nor does std's own with the feature `transparent`.
 //!
 //! gort's locks also have timeouts, and they have no poisoning.
 //!
@@ -50,9 +56,11 @@
 //! - **How many run at once** is GOMAXPROCS. When a hundred threads compute, the kernel divides the
 //!   CPUs among them. When a hundred goroutines compute, gort divides GOMAXPROCS processors among them.
 //! - **State that the kernel keeps per thread** belongs to the OS thread, and a goroutine moves between
-//!   threads. This state includes the signal mask, CPU affinity, niceness, namespaces, `gettid()` and
-//!   per-thread capabilities. If your code or a library changes such state, first bind the goroutine to
-//!   its thread:
+//!   threads. A goroutine that changes its signal mask, CPU affinity, niceness or scheduling policy by
+//!   libc's functions is bound to its thread from then on, and nobody else sees the change: for the mask
+//!   until it is as before, for the others until the goroutine ends. Of other such state (namespaces,
+//!   per-thread capabilities, `gettid()`, whatever is changed by a raw system call) gort knows nothing. If
+//!   your code or a library changes or keeps it, first bind the goroutine to its thread:
 //!
 //! ```
 //! gort::run(|| {

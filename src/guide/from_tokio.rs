@@ -85,7 +85,8 @@
 //!   runs them as guests: `block_on` runs any future in a goroutine, and the feature `tokio` adds
 //!   Tokio's runtime for libraries that need it. gort's join handles and channels can be awaited, too.
 //!   The features `hyper` and `http` serve HTTP. Blocking libraries work unchanged: database drivers,
-//!   HTTP clients that use std's sockets, C bindings.
+//!   HTTP clients that use std's sockets, C bindings. With the feature `transparent` their waits park the
+//!   goroutine, as gort's own do (chapter `ordinary` of this guide).
 //!
 //! ```
 //! use std::time::Duration;

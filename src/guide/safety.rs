@@ -32,7 +32,11 @@
 //!   acquire by the new one (through queues and park words). So two threads never use the goroutine's
 //!   `!Send` values at once, and what the goroutine wrote before the move is visible to it afterwards.
 //! - `spawn` requires `Send` for what goes in and what comes out, as `std::thread::spawn` does.
-//! - A goroutine that a signal has stopped does not move at all ([`preemption`](super::preemption)).
+//! - A goroutine that a signal has stopped may go on with another thread, too. It takes along all that
+//!   belongs to a thread in its own eyes: its registers, its thread-locals and its id in locks. It is moved
+//!   only from its own code, never out of libc or the loader, where data of the OS thread may be half
+//!   changed; there it keeps its thread until it goes on (K1 to K4 in `src/sched/monitor/preempt.rs`; see
+//!   [`preemption`](super::preemption)).
 //! - Stacks end in guard pages.
 //!
 //! ```
@@ -85,9 +89,11 @@
 //!
 //! # What is not covered
 //!
-//! 1. **State that the kernel keeps per thread** (signal mask, affinity, `gettid`). It is not memory,
-//!    so it does not move with the goroutine. If the *memory safety* of a library depends on it, use
-//!    the library from a goroutine that is bound to its thread
+//! 1. **State that the kernel keeps per thread** is not memory, and does not move with the goroutine. A
+//!    goroutine that changes its signal mask, scheduling policy, niceness or affinity by libc's functions is
+//!    bound to its thread by that ([`preemption`](super::preemption)). Other state (`gettid`, namespaces,
+//!    capabilities), and whatever is changed by a raw system call, belongs to the OS thread. If the *memory
+//!    safety* of a library depends on it, use the library from a goroutine that is bound to its thread
 //!    ([`lock_os_thread`](crate::runtime::lock_os_thread)). A goroutine must not lock a mutex with
 //!    priority inheritance that an ordinary thread has made: the kernel has to know its owner, and other
 //!    threads would wait for it forever.
@@ -129,19 +135,21 @@
 //!
 //! # How to audit
 //!
-//! - `src/tls/` contains everything about blocks, in about 1,200 lines: `layout.rs` (finds the layout),
-//!   `block.rs` (creates, refreshes and ends blocks), `loaded.rs` (libraries that are loaded later),
-//!   `pristine.rs` (skips work when the goroutine touched no thread-local), `check.rs` (the start-up
-//!   check).
+//! - `src/tls/` contains everything about blocks: `layout.rs` (finds the layout), `block.rs` (creates,
+//!   refreshes and ends blocks), `loaded.rs` (libraries that are loaded later), `pristine.rs` (skips work
+//!   when the goroutine touched no thread-local), `malloc_cache.rs` (malloc's cache, which stays with the OS
+//!   thread), `thread_name.rs` and `output_capture.rs` (two things that std keeps there), `check.rs` (the
+//!   start-up check).
 //! - `grep -rn 'use_tls_of\|use_own_tls\|switch_to(\|set_thread_pointer' src` lists every place where
 //!   the thread pointer changes.
-//! - `src/arch/x86_64.rs` has the switch itself, a dozen instructions, and the write to the thread
-//!   pointer.
+//! - `src/arch/x86_64/` has the switch itself, a dozen instructions, the write to the thread pointer, and
+//!   the frame of a signal, which holds an interrupted goroutine's registers.
 //! - Every `unsafe` block has a comment that says why it is sound (`clippy::undocumented_unsafe_blocks`
 //!   is denied), and `src/sched/types/g.rs` numbers the ownership rules of a goroutine.
 //! - `tests/thread/` (`tls`, `libc`, `like_a_thread`, `dlopen`) and `tests/goroutine/panics.rs`
-//!   hold borrows, errno, locales, keys, panics and destructors across moves. `conformance/` runs the
-//!   test suites of crossbeam-channel and of std's sockets, unmodified, inside goroutines.
+//!   hold borrows, errno, locales, keys, panics and destructors across moves. `conformance/` runs
+//!   unmodified test suites inside goroutines: std's (threads, locks, sockets), crossbeam's channels and
+//!   utils, and those of parking_lot, flume, ureq and tiny_http.
 //! - `loom/` contains models of the lock-free parts. They compile the very same source files.
 //! - valgrind works. `--max-stackframe=50000` helps it to tell a switch of stacks from a large frame.
 //! - AddressSanitizer and ThreadSanitizer work (`-Zsanitizer=address`, `-Zsanitizer=thread`): the runtime
@@ -150,4 +158,4 @@
 //!   wait. ThreadSanitizer does not know how the scheduler's own code, and std if it is not built with
 //!   `-Zbuild-std`, order their steps: pass it the file of suppressions
 //!   `TSAN_OPTIONS=suppressions=tests/sanitizers/tsan.supp`. It needs mappings for each goroutine, so some
-//!   30,000 at once are possible (`vm.max_map_count`).
+//!   20,000 at once are possible (`vm.max_map_count`).

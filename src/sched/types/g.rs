@@ -125,7 +125,7 @@ pub(crate) struct G {
     pub(crate) context: OwnerUsize,
     /// The next G in the list that it is in.
     pub(crate) link: Cell<*const G>,
-    /// The M it is bound to: by lock_os_thread, or while it is stopped by a signal.
+    /// The M it is bound to: by lock_os_thread, or while it waits in the handler of a signal.
     pub(crate) locked_m: OwnerRef<M>,
     /// The number of the M whose malloc cache its TLS block uses (`tls/malloc_cache.rs`).
     pub(crate) m_number: Cell<u32>,
