@@ -19,6 +19,10 @@ static HOOKS: Hooks = Hooks {
     all_idle: diag::all_idle,
     housekeep,
     sample_stack: diag::dump::unwind::sample,
+    #[cfg(feature = "debug")]
+    wait_ended: Some(crate::profile::wait_ended),
+    #[cfg(not(feature = "debug"))]
+    wait_ended: None,
     bubble: bubble::HOOKS,
 };
 

@@ -1,8 +1,8 @@
 //! The layers of `src`, and the folders of `src/sched`: which may import which. ARCHITECTURE.md has the map.
 //!
 //! The test reads every path that begins with `crate::` or `super::` in code that is compiled without
-//! tests, and fails on an import of a higher layer, on a cycle between top-level modules, and on a cycle
-//! between the folders of `src/sched`.
+//! tests, and fails on an import of a higher layer, on a cycle between top-level modules, on a cycle
+//! between the folders of `src/sched`, and on a picture in ARCHITECTURE.md that shows other imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -76,25 +76,66 @@ fn is_test(name: &str) -> bool {
         || name.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// The code of a file: without comments, strings and what follows `#[cfg(test)]` at the beginning of a line.
+/// The code of a file that is compiled without tests: without comments, strings, characters and the items
+/// behind `#[cfg(test)]`.
 fn code(text: &str) -> String {
-    let text = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-    let mut code = String::with_capacity(text.len());
-    for line in text.lines() {
-        let mut in_string = false;
-        let mut chars = line.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '\\' if in_string => drop(chars.next()),
-                '"' => in_string = !in_string,
-                '/' if !in_string && chars.peek() == Some(&'/') => break,
-                _ if in_string => {}
-                _ => code.push(c),
+    without_tests(&without_text(text))
+}
+
+/// Without comments, strings and characters.
+fn without_text(text: &str) -> String {
+    let text: Vec<char> = text.chars().collect();
+    let is = |at: usize, c: char| text.get(at) == Some(&c);
+    let next = |from: usize, c: char| (from..text.len()).find(|&at| text[at] == c).unwrap_or(text.len());
+    let (mut code, mut at) = (String::with_capacity(text.len()), 0);
+    while at < text.len() {
+        let hashes = text[at + 1..].iter().take_while(|&&c| c == '#').count();
+        at = match text[at] {
+            '/' if is(at + 1, '/') => next(at, '\n'),
+            // A raw string ends with a quote and as many hashes as it began with.
+            'r' if is(at + 1 + hashes, '"') && !code.ends_with(char::is_alphanumeric) => {
+                let mut end = next(at + 2 + hashes, '"');
+                while !(1..=hashes).all(|hash| is(end + hash, '#')) && end < text.len() {
+                    end = next(end + 1, '"');
+                }
+                end + hashes + 1
             }
-        }
-        code.push('\n');
+            '"' => {
+                let mut end = at + 1;
+                while !is(end, '"') && end < text.len() {
+                    end += if is(end, '\\') { 2 } else { 1 };
+                }
+                end + 1
+            }
+            '\'' if is(at + 1, '\\') => next(at + 3, '\'') + 1,
+            '\'' if is(at + 2, '\'') => at + 3,
+            c => {
+                code.push(c);
+                at + 1
+            }
+        };
     }
     code
+}
+
+/// Without the items behind `#[cfg(test)]`: up to the semicolon that ends an item, or its closing brace.
+fn without_tests(code: &str) -> String {
+    const TEST: &str = "#[cfg(test)]";
+    let mut parts = code.split(TEST);
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut depth = 0;
+        let end = part.find(|c| {
+            match c {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' => depth -= 1,
+                _ => {}
+            }
+            depth == 0 && (c == '}' || c == ';')
+        });
+        kept.push_str(end.map_or("", |end| &part[end + 1..]));
+    }
+    kept
 }
 
 /// The module of a file, as a path below the crate.
@@ -269,6 +310,59 @@ fn upward_in_sched(files: &[File]) -> Vec<String> {
     wrong
 }
 
+/// Without the edges that follow from others: a imports b, and b imports c. The graph has no cycle.
+fn reduced(graph: &Graph) -> BTreeMap<&str, BTreeSet<&str>> {
+    fn below<'a>(graph: &'a Graph, node: &str, found: &mut BTreeSet<&'a str>) {
+        for next in graph.get(node).into_iter().flat_map(BTreeMap::keys) {
+            if found.insert(next) {
+                below(graph, next, found);
+            }
+        }
+    }
+    let reduce = |edges: &'_ BTreeMap<String, Import>| {
+        let mut implied = BTreeSet::new();
+        edges.keys().for_each(|next| below(graph, next, &mut implied));
+        implied
+    };
+    let edges = graph.iter().map(|(from, edges)| {
+        let implied = reduce(edges);
+        let direct = edges.keys().map(String::as_str).filter(|to| !implied.contains(to));
+        (from.as_str(), direct.collect())
+    });
+    edges.collect()
+}
+
+/// The picture in ARCHITECTURE.md: layers, highest first, with the imports that the files make.
+fn picture(files: &[File]) -> String {
+    fn show(text: &mut String, layers: &mut dyn Iterator<Item = &[&str]>, graph: &Graph) {
+        let edges = reduced(graph);
+        for layer in layers {
+            for (at, name) in layer.iter().enumerate() {
+                let mark = if at == 0 { '├' } else { '│' };
+                match edges.get(name) {
+                    Some(to) => {
+                        let to = Vec::from_iter(to.iter().copied()).join(", ");
+                        writeln!(text, "{mark} {name:<10} → {to}").unwrap();
+                    }
+                    None => writeln!(text, "{mark} {name}").unwrap(),
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    show(&mut text, &mut LAYERS.iter().rev().copied(), &graph(files, top_level));
+    text.push_str("\nthe folders of sched/:\n");
+    show(&mut text, &mut SCHED_FOLDERS.chunks(1).rev(), &graph(files, sched_folder));
+    text
+}
+
+#[test]
+fn the_picture_in_architecture_is_true() {
+    let page = fs::read_to_string(src().with_file_name("ARCHITECTURE.md")).unwrap();
+    let picture = picture(&files());
+    assert!(page.contains(&format!("```text\n{picture}```\n")), "the picture of the imports is:\n{picture}");
+}
+
 #[test]
 fn nothing_imports_upward() {
     let wrong = upward(&files());
@@ -341,6 +435,12 @@ fn a_planted_upward_import_is_found() {
     assert_eq!(found, ["sched/run/spawn.rs imports crate::diag::dump::dump, which lies above it"]);
     let found = upward(&planted("sched/run/steal.rs", "use crate::{sys::mem, http::{Body, Server}};\n"));
     assert_eq!(found.len(), 2, "{found:?}");
+    // Behind a module of tests that comes early.
+    let mut behind = files();
+    let (_, text) = behind.iter_mut().find(|(name, _)| name == "netpoll/mod.rs").unwrap();
+    assert!(text.find("#[cfg(test)]").unwrap() < text.len() / 2);
+    text.push_str("use crate::sched::types::g::G;\n");
+    assert_eq!(upward(&behind), ["netpoll/mod.rs imports crate::sched::types::g::G, which lies above it"]);
     // Only the composition root is asked for, and only by `boot.rs`.
     assert_eq!(upward(&planted("sched/boot.rs", "use crate::diag;\n")).len(), 1);
     assert_eq!(upward(&planted("sched/machine.rs", "use crate::wiring;\n")).len(), 1);
@@ -361,9 +461,14 @@ fn a_planted_upward_import_is_found() {
 
 #[test]
 fn comments_strings_and_tests_import_nothing() {
-    let text = "//! crate::a\n/// [`b`](crate::b)\nfn f() { \"crate::c\"; } // crate::d\n\
-                #[cfg(test)]\nmod tests { use crate::e; }\n";
-    assert!(imports("sched/x.rs", text).is_empty());
+    let text = "//! crate::a\n/// [`b`](crate::b)\nfn f() { \"crate::c \\\" \n crate::d\"; } // crate::d\n\
+                #[cfg(test)]\nmod tests { const C: char = '}'; use crate::e; fn f<'a>(_: &'a str) {} }\n\
+                #[cfg(test)]\n#[path = \"t.rs\"]\nmod more;\n\
+                impl X { #[cfg(test)] fn f(x: [u8; 4]) { crate::f(); } }\n\
+                const R: &str = r#\"a \" crate::g\"#; const Q: char = '\"';\n";
+    assert!(imports("sched/x.rs", text).is_empty(), "{}", code(text));
+    let behind = format!("{text}use crate::h;\n");
+    assert_eq!(imports("sched/x.rs", &behind).len(), 1, "{}", code(&behind));
     let found =
         imports("sched/idle/x.rs", "use super::{y, z::{self, w}};\nlet _ = super::super::types::g();\n");
     let found: Vec<String> = found.iter().map(|import| import.path.join("::")).collect();

@@ -51,6 +51,7 @@ mod waits;
 
 pub use cpu::{Cpu, DEFAULT_RATE};
 pub use data::Profile;
+pub(crate) use waits::wait_ended;
 pub use waits::{set_block_profile_rate, set_mutex_profile_fraction};
 
 use crate::sched::boot;

@@ -6,8 +6,8 @@
 //! its own for `mutex`: it is the thread that has just released the lock.
 //!
 //! Samples are as in Go, and unbiased. For `block`: a wait of at least the rate (ns) counts, a shorter one
-//! counts with probability length/rate, as rate/length waits. For `mutex`: one in so many waits counts, as
-//! that many.
+//! counts with probability length/rate, as rate/length waits. For `mutex`: a wait counts with probability
+//! 1/rate, as `rate` waits.
 //!
 //! [`wait_ended`] runs inside the runtime, perhaps under a lock. It allocates nothing and takes no lock
 //! (`buckets.rs`); nor does the unwinder (`diag/dump/unwind.rs`).
@@ -22,7 +22,6 @@ use crate::arch;
 use crate::diag::dump::unwind::{self, Frames};
 use crate::sched::event::{EVENTS, Waker};
 use crate::sched::types::g::G;
-use crate::sched::types::wait_times::PROFILER;
 use crate::sched::word::status::WaitReason;
 
 static BLOCK: Buckets = Buckets::new();
@@ -67,7 +66,6 @@ pub(super) fn mutex_fraction() -> u32 {
 }
 
 fn turn_on_or_off() {
-    PROFILER.get_or_init(|| wait_ended);
     EVENTS.profile_waits(|| BLOCK_RATE.load(Ordering::Relaxed) != 0 || mutex_fraction() != 0);
 }
 
@@ -106,7 +104,7 @@ fn is_for_lock(reason: WaitReason) -> bool {
 }
 
 /// The wait of `g`, which belongs to the caller and is switched out, has ended after `nanos`.
-fn wait_ended(g: &G, nanos: u64, waker: Waker<'_>) {
+pub(crate) fn wait_ended(g: &G, nanos: u64, waker: Waker<'_>) {
     let reason = g.wait_reason();
     let rate = BLOCK_RATE.load(Ordering::Relaxed);
     if rate != 0 && is_blocking(reason) && (nanos >= rate || random() % rate < nanos) {

@@ -11,6 +11,7 @@ use super::gomaxprocs::{self, QuotaFollower};
 use super::machine::SCHED;
 use super::monitor::{housekeeper, signal_handler, starter, sysmon};
 use super::types::current;
+use super::types::wait_times::WAIT_ENDED;
 use crate::base::throw;
 use crate::sys::env::Settings;
 use crate::sys::topology::Topology;
@@ -91,6 +92,9 @@ fn boot(choices: &Choices) {
     let machine = &SCHED.platform;
     let _set_once = machine.boot.private_tls.set(private_tls);
     let _set_once = machine.boot.hooks.set(wiring::hooks());
+    if let Some(wait_ended) = wiring::hooks().wait_ended {
+        let _set_once = WAIT_ENDED.set(wait_ended);
+    }
     let settings = env::read();
     stack::size::init(choices.stack_size.or(settings.stack_size), choices.max_stack.or(settings.max_stack));
     for warning in &settings.warnings {

@@ -9,6 +9,7 @@ use super::event::Sampler;
 use super::types::g::G;
 use super::types::m::M;
 use super::types::p::P;
+use super::types::wait_times::WaitEnded;
 use crate::sys::env::Settings;
 use crate::timer::Timers;
 
@@ -30,6 +31,8 @@ pub(crate) struct Hooks {
     pub(crate) housekeep: fn() -> Option<Instant>,
     /// Calls its argument with the frames of the caller: see `event/`. Called inside the runtime.
     pub(crate) sample_stack: Sampler,
+    /// Called with each wait that ends while waits are profiled. `None` without the feature `debug`.
+    pub(crate) wait_ended: Option<WaitEnded>,
     pub(crate) bubble: BubbleHooks,
 }
 

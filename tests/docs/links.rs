@@ -1,5 +1,6 @@
 //! Every relative link in the Markdown files leads to a file that exists, and to a heading that it has. Every
-//! hop of the walks in ARCHITECTURE.md names a function that its file has.
+//! hop of the walks in ARCHITECTURE.md names a function that its file has, and every other name in a walk is
+//! one that the sources have.
 
 use std::collections::HashSet;
 use std::fs;
@@ -136,6 +137,42 @@ fn has_function(sources: &[PathBuf], file: &str, function: &str) -> bool {
         let text = fs::read_to_string(path).unwrap();
         text.contains(&format!("fn {name}(")) || text.contains(&format!("fn {name}<"))
     })
+}
+
+/// The names in the walks that no source defines: functions, fields, modules, and the last parts of paths.
+fn unknown_names(walks: &str, sources: &[PathBuf]) -> Vec<String> {
+    let code: String = sources.iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let has =
+        |text: &str| code.match_indices(text).any(|(at, _)| !code[at + text.len()..].starts_with(is_word));
+    let is_known = |span: &str| {
+        let name = span.split('(').next().unwrap().rsplit(['.', ':']).next().unwrap();
+        match name.starts_with(|c: char| c.is_lowercase()) {
+            // In assembly, a function is a label.
+            true => {
+                ["fn ", "mod ", "libc::", ".globl "].iter().any(|begin| has(&format!("{begin}{name}")))
+                    || code.contains(&format!(" {name}: "))
+            }
+            false => [" ", "::"].iter().any(|begin| has(&format!("{begin}{name}"))),
+        }
+    };
+    let spans = walks.split('`').skip(1).step_by(2);
+    let names = spans.filter(|span| !span.ends_with(".rs") && !span.contains('/') && span.is_ascii());
+    names.filter(|span| !is_known(span)).map(String::from).collect()
+}
+
+#[test]
+fn walks_name_nothing_else() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let (_, walks) = text.split_once("\n# Walks\n").expect("ARCHITECTURE.md has a part called Walks");
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let wrong = unknown_names(walks, &files);
+    assert!(wrong.is_empty(), "ARCHITECTURE.md has names that no source has: {wrong:#?}");
+    let planted = "`sched/run/spawn.rs` `launch` → `fill` → `no_such_function`; `Section::no_such`";
+    assert_eq!(unknown_names(planted, &files), ["no_such_function", "Section::no_such"]);
 }
 
 #[test]

@@ -28,10 +28,11 @@ pub(crate) type Sums = [Sum; WaitReason::COUNT];
 /// Told of each wait that was measured, while waits are profiled: the goroutine, which is switched out and
 /// belongs to the caller, how long it waited (ns), and what ended its wait. Called inside the runtime, or by
 /// a thread that runs no goroutine, perhaps under a lock.
-pub(crate) type Profiler = fn(&G, u64, Waker<'_>);
+pub(crate) type WaitEnded = fn(&G, u64, Waker<'_>);
 
-/// The profiler of the process: a function of `profile/`, once it was used.
-pub(crate) static PROFILER: OnceLock<Profiler> = OnceLock::new();
+/// `Hooks::wait_ended`: set at boot, if there is one. It is here for the loom models, which have no table of
+/// hooks.
+pub(crate) static WAIT_ENDED: OnceLock<WaitEnded> = OnceLock::new();
 
 /// Any number of threads may add and read at once.
 pub(crate) struct WaitTimes([(AtomicU64, AtomicU64); WaitReason::COUNT]);
@@ -54,9 +55,9 @@ impl WaitTimes {
             nanos.fetch_add(waited, Ordering::Relaxed);
         }
         if event::profiles_waits()
-            && let Some(profiler) = PROFILER.get()
+            && let Some(wait_ended) = WAIT_ENDED.get()
         {
-            profiler(g, waited, waker);
+            wait_ended(g, waited, waker);
         }
     }
 
