@@ -3,7 +3,7 @@
 //!
 //! - B1. A bucket is taken by setting its hash, from 0, once and for all. The frames are written after
 //!   that, by the thread that took it, and `ready` is set last, with Release.
-//! - B2. Two stacks with the same hash share a bucket. The hash has 64 bits, so that does not happen.
+//! - B2. Two stacks with the same hash share a bucket. The hash has 64 bits, so the error is negligible.
 
 use std::io;
 use std::sync::OnceLock;

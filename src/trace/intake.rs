@@ -1,16 +1,16 @@
-//! The one reader of the event logs, and the two for whom it reads: the trace that is being made, and the
-//! window of the flight recorder. Either may come and go while the other stays.
+//! The one reader of the event logs. It reads for two: the trace that is being made, and the window of the
+//! flight recorder. Each may begin and end while the other goes on.
 //!
-//! Any thread reads ([`Intake::read`]), under a lock, and both get what was read: so the tracer does not miss
-//! what the recorder's thread has read, or the other way round. The tracer takes its part, the feed, out and
-//! works on it without the lock. If the tracer is slow, its feed is full one day; then the tracer has lost
-//! events, and the window has not.
+//! Any thread may call [`Intake::read`], which takes a lock and gives both what it has read. So the tracer
+//! misses nothing that the recorder's thread reads, nor the other way round. The tracer takes its part, the
+//! feed, out and works on it without the lock. If the tracer is slow, its feed fills up; then the tracer has
+//! lost events, and the window has not.
 //!
-//! Logs are written while one of the two wants them. When one comes, it has missed events whose consequences
-//! it will see; its first state comes from `start_state.rs`. When one goes, and the other stays, the last
-//! events that it read may lack their causes, which another log had: it must not look past a moment after
-//! which all logs were read once more (the horizon). When both are off, no log has an event without its cause
-//! (V3).
+//! Logs are written while one of the two is on. The one that begins later has missed events whose
+//! consequences it will see; its first state comes from `start_state.rs`. When one ends and the other goes
+//! on, the last events that it read may lack their causes, which are in logs that were read before them: it
+//! uses events only up to a time after which all logs were read once more (the horizon). When both are off,
+//! no log has an event without its cause (V3).
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

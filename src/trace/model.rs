@@ -22,8 +22,8 @@ use super::world::{Goroutine, ProcState, State, World};
 use crate::sched::event::reader::OUTSIDE;
 use crate::sched::event::record::Kind;
 
-/// By which a wait, or a call, without a sampled stack finds the stack of an earlier one: where its goroutine
-/// was made, what it does and why, and how deep its stack is.
+/// The key of a stack. A wait or call without a sampled stack gets that of an earlier one with the same key:
+/// where its goroutine was made, what it does and why, and how deep its stack is.
 pub(super) type Path = (usize, (Kind, u8), u16);
 
 pub(super) struct Model {

@@ -88,8 +88,8 @@ pub(super) fn is_running() -> bool {
 /// Begins a trace. The writer is called without locks, here for the header and then on the trace's own
 /// thread.
 ///
-/// A writer that is code of the program may end the wait of a goroutine, now or with the next generation. So
-/// there can be a deadlock only with one that does not (`wakes_nobody`).
+/// A writer that is code of the program may wake goroutines, so while such a trace is made no deadlock is
+/// reported. With `wakes_nobody` the caller promises that this writer does not.
 pub(super) fn start(mut writer: Box<dyn Write + Send>, wakes_nobody: bool) -> io::Result<Ticket> {
     let busy = |what| Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     {

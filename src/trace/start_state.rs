@@ -73,8 +73,8 @@ impl First {
                 let (m, p) = event.m_and_p();
                 self.in_call.entry(m).or_insert(event.kind == Kind::Steal);
                 if self.procs.insert(p) {
-                    // The M had it, also if the M, back from its call, has written down by now that it got
-                    // another one: a P is taken first and that is written down then.
+                    // The M had this P until now. If the M's own log says that it got another one, that
+                    // came later: a thread that takes a P writes it down after it has taken it.
                     self.owned.insert(m, Some(p));
                 }
                 return;

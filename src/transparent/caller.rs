@@ -1,4 +1,4 @@
-//! Who calls a function of libc: a goroutine that may wait, or anything else.
+//! Decides whether a libc call comes from a goroutine that may park.
 
 use std::ffi::c_int;
 
@@ -63,8 +63,7 @@ pub(super) fn report<T: Integer>(outcome: Outcome<isize>) -> T {
     }))
 }
 
-/// Out of line, and not inlined: the goroutine may be on another thread than when the function began, and the
-/// compiler may keep the address of errno.
+/// Not inlined: the goroutine may have moved, and the compiler may have cached errno's address.
 #[cold]
 #[inline(never)]
 fn set_errno(error: Errno) {

@@ -1,6 +1,6 @@
-//! Calls that block and that nothing can be waited for: files, locks of files, the resolver, threads. A
-//! goroutine makes them in a marked section, so its P is free from the first moment on. A child process is
-//! waited for by a descriptor, where the kernel has them.
+//! Blocking calls that the netpoller cannot wait for: files, locks of files, the resolver, threads. A
+//! goroutine makes them in a marked section, so its P is free from the first moment on. The end of a child
+//! process is waited for by a pidfd, where the kernel has them.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
@@ -32,7 +32,7 @@ macro_rules! marked_number {
     };
 }
 
-/// Waits until the child `pid` has ended. Does nothing if that cannot be waited for; the call after it then
+/// Waits until the child `pid` has ended. If the kernel has no pidfd, returns at once, and the call itself
 /// blocks.
 fn until_ended(pid: u32) -> Outcome<()> {
     process::pidfd(pid).map_or(Ok(()), |child| until_readable(child.as_raw_fd()))
@@ -150,7 +150,8 @@ define! {
         }, after |result| note_command(fd, command, result);
     // The mode is there only if the flags say so; passing on what is in its place does no harm.
     fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int, |_g| marked!(open(path, flags, mode));
-    fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int, |_g| marked!(open64(path, flags, mode));
+    fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int,
+        |_g| marked!(open64(path, flags, mode));
     fn openat(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int,
         |_g| marked!(openat(directory, path, flags, mode));
     fn openat64(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int,

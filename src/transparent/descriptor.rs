@@ -1,7 +1,7 @@
-//! Waiting until a descriptor is ready that belongs to code which knows nothing of gort.
+//! Waits for descriptors that were opened by code outside gort.
 //!
-//! Nobody tells us when such a descriptor is opened, closed (by a system call that bypasses libc, or inside
-//! of libc) or duplicated. So a wait relies on nothing that was true before. It goes like this:
+//! gort does not see every open, close and dup: some bypass libc's functions, or happen inside of libc. So
+//! each wait verifies its state anew. It goes like this:
 //!
 //! 1. The attempt, which does not block, said that the call would block. O_NONBLOCK is not set.
 //! 2. The call joins the users of this descriptor number (`User`) and takes the turn of its direction.
@@ -13,16 +13,16 @@
 //!
 //! An edge of an earlier open file of the same number wakes a waiter in vain, and does no other harm.
 //!
-//! **Closing.** With threads, a call that is waiting stays with the open file when another thread closes the
+//! **Closing.** With threads, a waiting call keeps using the open file after another thread closes the
 //! number. So `close` and its kin (`close.rs`) duplicate a descriptor that has users, let the users go on
 //! with the duplicate, close the number, and wake the users. The last one closes the duplicate. A user that
 //! comes between the look at the users and the close is woken after it, and its attempt fails with EBADF, as
 //! that of a thread which called later. Where there can be no duplicate (the process has no number left, or a
 //! signal handler closes), the users of that moment are outdated: their calls fail with EBADF.
 //!
-//! **Calls that cannot be waited for.** epoll says that a descriptor is ready, but the call would block: a
-//! datagram for a full socket, an exceptional condition that poll does not know. A call that was woken twice
-//! in vain although the descriptor is ready is made in a marked section, where it blocks its thread.
+//! **False readiness.** epoll reports ready, but the call would still block: a datagram for a full socket, an
+//! exceptional condition that poll does not know. A call that was woken twice in vain although the descriptor
+//! is ready is made in a marked section, where it blocks its thread.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -70,8 +70,8 @@ pub(super) struct Descriptor {
     outdated: AtomicU32,
     /// The poll words; made for the first wait, and never changed. Null, or a leaked box.
     registration: AtomicPtr<Registration>,
-    /// The poll word of reads as it was before the last one, if that emptied the stream: a hint that the next
-    /// one had better wait first. Otherwise 0.
+    /// Poll word before the last short read. If unchanged, the next read waits before it tries. 0 if the last
+    /// read was not short.
     drained: AtomicUsize,
     /// For each direction: the epoch of `trust.rs` at which calls waited without a limit, or 0.
     unlimited_since: [AtomicU64; 2],
@@ -256,8 +256,7 @@ impl Descriptor {
         self.has_users() || self.watched.load(Ordering::Relaxed)
     }
 
-    /// Whether calls wait, or are about to. After a close: those that are not seen here see that the number
-    /// is closed.
+    /// Whether calls wait, or are about to. After a close: a call that joins later finds the number closed.
     pub(super) fn has_users(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::SeqCst) != 0
@@ -455,7 +454,7 @@ pub(super) enum Mode {
     Block,
 }
 
-/// A call fails after this many wake-ups in vain: from then on it blocks its thread.
+/// After this many false wake-ups, the call is made in a marked section and blocks its thread.
 const WAKE_UPS_IN_VAIN: u32 = 2;
 
 /// The error of a wait that is over; `None` if it may go on.
@@ -532,8 +531,8 @@ pub(super) fn wait_for<R>(
                 return block(now, call);
             }
         }
-        // The number was closed. Those that wait for the turn since before that go first, so that none of
-        // them waits behind a call on the number's next open file.
+        // The number was closed. Earlier waiters take the turn first, so none queues behind a user of the new
+        // file.
         drop(interest);
         MutexGuard::unlock_fair(turn);
     }

@@ -7,8 +7,8 @@
 //! function `syscall`, those that began to wait before the table was in use, and threads of the runtime and
 //! goroutines in marked calls, which wait in the kernel.
 //!
-//! Wake-ups of a thread that is inside the runtime, and of one that holds the lock of a bucket, are those of
-//! signal handlers. The housekeeper makes them a moment later ([`late`](super::late)).
+//! A thread that is inside the runtime, or holds the lock of a bucket, makes a wake-up only in a signal
+//! handler. The housekeeper performs those a moment later ([`late`](super::late)).
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU32;

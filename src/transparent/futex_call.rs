@@ -109,8 +109,7 @@ fn other_futex(arguments: Arguments) -> Outcome<isize> {
         libc::FUTEX_REQUEUE => requeue(arguments, None),
         libc::FUTEX_CMP_REQUEUE => requeue(arguments, Some(bits as u32)),
         libc::FUTEX_WAKE_OP => {
-            // The kernel changes the second word; whom that concerns it knows only among its own waiters.
-            // All of ours look at their words again.
+            // The kernel knows only its own waiters, so wake all of ours to recheck their words.
             let by_kernel = to_kernel()?;
             let ours =
                 futex::wake(address, count(value), u32::MAX) + futex::wake(second, usize::MAX, u32::MAX);
@@ -180,7 +179,7 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let from: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
     if Place::own() == Place::Inside {
-        // A handler that may have interrupted the runtime: all of ours look at their words again.
+        // A handler that may have interrupted the runtime: it wakes all of ours to recheck their words.
         futex::wake(address, usize::MAX, u32::MAX);
         return kernel(libc::SYS_futex, arguments);
     }
@@ -192,7 +191,7 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     Ok(by_kernel + (ours.woken + ours.moved) as isize)
 }
 
-// Nobody asks for libc's: what it does is done here.
+// libc's `syscall` is never called: `arch::libc_syscall` does what it does.
 static LIBCS: Hidden = Hidden::new(c"syscall");
 
 /// The function of this file.

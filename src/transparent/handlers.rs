@@ -103,8 +103,9 @@ fn parts(action: *const libc::sigaction) -> (usize, c_int) {
 }
 
 define! {
-    fn sigaction = c"sigaction"(number: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int,
-        |number| parts(new).0, parts(new).1, failed -1;
+    fn sigaction = c"sigaction"(
+        number: c_int, new: *const libc::sigaction, old: *mut libc::sigaction
+    ) -> c_int, |number| parts(new).0, parts(new).1, failed -1;
     fn signal = c"signal"(number: c_int, handler: usize) -> usize,
         |number| handler, 0, failed libc::SIG_ERR;
     fn bsd_signal = c"bsd_signal"(number: c_int, handler: usize) -> usize,

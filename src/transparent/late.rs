@@ -1,6 +1,6 @@
-//! Wake-ups by threads that cannot make them, because they are in a signal handler that may have interrupted
-//! the runtime. They leave them here, without a lock, and the housekeeper makes them. If there are more than
-//! fit, it wakes all waiters of the futex table: each looks at its futex word again, as after any wake-up.
+//! Deferred wake-ups: signal handlers that may have interrupted the runtime store them without a lock; the
+//! housekeeper performs them. If there are more than fit, it wakes all waiters of the futex table: each looks
+//! at its futex word again, as after any wake-up.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use super::descriptor::Descriptor;
 use super::futex;
 use crate::sched::idle::start_m::wake_housekeeper;
 
-/// As many as signal handlers may leave before the housekeeper gets to run.
+/// The number of wake-ups that fit: what signal handlers may store before the housekeeper gets to run.
 const MOST: usize = 64;
 
 const FREE: u32 = 0;

@@ -109,12 +109,13 @@ impl fmt::Display for EnableError {
             ),
             EnableError::Missing(name) => write!(
                 f,
-                "gort: waits of other code cannot park goroutines: this libc has no function `{name}`; use glibc"
+                "gort: waits of other code cannot park goroutines: this libc has no function `{name}`; use \
+                 glibc"
             ),
             EnableError::Refused(number) => write!(
                 f,
-                "gort: waits of other code cannot park goroutines: the kernel refuses madvise(MADV_WIPEONFORK) \
-                 ({}); use Linux 4.14 or newer, and allow the call in the sandbox",
+                "gort: waits of other code cannot park goroutines: the kernel refuses \
+                 madvise(MADV_WIPEONFORK) ({}); use Linux 4.14 or newer, and allow the call in the sandbox",
                 std::io::Error::from_raw_os_error(*number)
             ),
         }

@@ -58,7 +58,7 @@ impl Drop for Instance {
     }
 }
 
-/// The moment when a timeout of so many nanoseconds is over; `None` is forever.
+/// The time (ns) at which a timeout of `timeout` ns, from now on, is over. `None`: never.
 fn deadline(timeout: Option<u64>) -> u64 {
     timeout.map_or(NEVER, |nanos| clock::nanos().saturating_add(nanos))
 }
@@ -335,8 +335,10 @@ define! {
         if mask.is_null() {
             timeout_of(time).and_then(|timeout| select_from(g, count, [read, write, special], timeout))
         } else {
-            // SAFETY: the caller vouches for the arguments.
-            blocking(|| of_libc(unsafe { (real::pselect.get())(count, read, write, special, time, mask) } as isize))
+            blocking(|| {
+                // SAFETY: the caller vouches for the arguments.
+                of_libc(unsafe { (real::pselect.get())(count, read, write, special, time, mask) } as isize)
+            })
         }
     };
     fn epoll_wait(instance: c_int, events: *mut libc::epoll_event, most: c_int, timeout: c_int) -> c_int,
@@ -351,8 +353,10 @@ define! {
         if mask.is_null() {
             wait_for_events(instance, (events, most), of_millis(timeout))
         } else {
-            // SAFETY: the caller vouches for the arguments.
-            blocking(|| of_libc(unsafe { (real::epoll_pwait.get())(instance, events, most, timeout, mask) } as isize))
+            blocking(|| {
+                // SAFETY: the caller vouches for the arguments.
+                of_libc(unsafe { (real::epoll_pwait.get())(instance, events, most, timeout, mask) } as isize)
+            })
         }
     };
 }

@@ -1,5 +1,6 @@
-//! How the caller of a libc function stands to the runtime. Signal handlers may wake futexes and close
-//! descriptors, and the code that one interrupts may hold the lock of a bucket, or a lock of the scheduler.
+//! Classifies the caller of a libc function: outside, in a marked call, in a handler, inside the runtime.
+//! Signal handlers may wake futexes and close descriptors, and the code that one interrupts may hold the lock
+//! of a bucket, or a lock of the scheduler.
 
 use std::cell::Cell;
 use std::sync::atomic::{Ordering, compiler_fence};

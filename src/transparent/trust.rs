@@ -5,10 +5,10 @@
 //! descriptors that is how it stays. Stream sockets are waited for so often that the answers are kept, until
 //! something happens that may change them:
 //!
-//! - T1. **A number gets another open file.** Whatever closes the number or makes a new one forgets what was
-//!   known of it: close, dup2, dup3, close_range; socket, socketpair, accept, dup, fcntl, and a message with
+//! - T1. **A number gets another open file.** A call that closes or creates a number discards its cached
+//!   answers: close, dup2, dup3, close_range; socket, socketpair, accept, dup, fcntl, and a message with
 //!   descriptors. Only a program that closes a socket *and* opens another one by system calls of its own
-//!   would deceive us.
+//!   goes unnoticed.
 //! - T2. **Flags and timeouts change.** They belong to the open file, which several numbers may share. So a
 //!   change advances an epoch that makes all earlier answers invalid, unless nothing was known of that number
 //!   and no descriptor of this process was ever duplicated. A wait reads the epoch before it asks, and a

@@ -1,4 +1,4 @@
-//! Who may see the program.
+//! Access control: decides whether a request may see the program.
 //!
 //! - A1. Without a token the server listens on loopback addresses only.
 //! - A2. A web page of another site must not read answers in the user's browser. The browser keeps it from

@@ -22,9 +22,9 @@
 //! tick hits a goroutine is the goroutine's share of the time, and the interval that it is charged with does
 //! not depend on which one is hit. The expected charge is what the goroutine has used, however its time is
 //! divided into slices. After `n` ticks, the standard deviation of a share `s` is `sqrt(s * (1 - s) / n)`; a
-//! goroutine that runs for longer than a tick is charged exactly but for a tick at both ends. This is why an
-//! M without a goroutine and without a P is not measured at a tick: the interval would have nobody to be
-//! charged; it is made longer instead. Slices that a goroutine spends without a P, in marked or unmarked
+//! goroutine that runs for longer than a tick is charged exactly but for a tick at both ends. So an M
+//! without a goroutine and without a P is not measured at a tick, because there is no goroutine to charge:
+//! its interval goes on until the next one. Slices that a goroutine spends without a P, in marked or unmarked
 //! calls, have no ticks: the goroutine reads the clock itself when it comes back and has lost its P.
 //!
 //! sysmon may be late: on one busy CPU it may get its turn only when the thread of an M sleeps, which then

@@ -5,8 +5,8 @@
 //! "goroutine 7 starts", "it waits for a channel". Their reader, `trace/intake.rs`, hands them to the tracer,
 //! which merges them and makes a trace of them, and to the flight recorder. So the scheduler's side needs no
 //! lock, no sequence numbers and no states, and costs one predictable branch while both are off ([`is_on`]).
-//! The measuring of waits (`types/wait_times.rs`) and their profiles (`profile/waits.rs`) share that branch:
-//! what follows it asks again who wants to know.
+//! The measuring of waits (`types/wait_times.rs`) and their profiles (`profile/waits.rs`) share that branch;
+//! the code behind it checks which of these is on.
 //!
 //! - V1. Only the M's thread writes the M's log: inside the runtime (a section, or g0), or in the handler of
 //!   our signal while its goroutine is outside. So no write interrupts another.
