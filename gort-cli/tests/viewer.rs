@@ -74,7 +74,8 @@ const LONGEST: &str = "(() => {
   for (let i = 1; i < S.count; i++) if (length(i) > length(s)) s = i;
   const time = (S.start[s] + S.end[s]) / 2, row = V.rows.ofProc(S.p[s]);
   const x = LABELS + (time - V.t0) / (V.t1 - V.t0) * (V.canvas.clientWidth - LABELS);
-  return { s, x: box.left + x, y: box.top + RULER + row.top + row.height / 2, name: goroutineName(T, S.g[s]) };
+  const y = box.top + RULER + row.top + row.height / 2;
+  return { s, x: box.left + x, y, name: goroutineName(T, S.g[s]) };
 })()";
 
 /// How much lighter the lightest pixel of a row's slices is than the slices themselves, from 0 to 255.

@@ -30,8 +30,8 @@ impl Registration {
         desc::free(self.0, enter);
     }
 
-    /// A record that is registered for no descriptor yet: [`watch`](Registration::watch) does that before each
-    /// wait.
+    /// A record that is registered for no descriptor yet: [`watch`](Registration::watch) does that before
+    /// each wait.
     #[cfg(feature = "transparent")]
     pub(crate) fn unwatched<S>(enter: impl Fn() -> S) -> io::Result<Registration> {
         Ok(Registration(desc::allocate(enter)?))

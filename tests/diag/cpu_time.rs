@@ -194,8 +194,9 @@ fn every_kind_of_goroutine_is_charged_with_what_it_uses() {
     ];
     for (kind, f) in kinds {
         let (before, runtime_before) = (cpu_time(), stats().cpu.runtime);
-        // On a busy machine there are few ticks, and so a large deviation: then it is repeated, and the deviation
-        // of the sum is less. The children wake a thread each time, which spins: that is the runtime's part.
+        // On a busy machine there are few ticks, and so a large deviation: then it is repeated, and the
+        // deviation of the sum is less. The children wake a thread each time, which spins: that is the
+        // runtime's part.
         until(&format!("the one that {kind} is charged with what it uses"), || {
             let builder = gort::Builder::new().label("kind", kind);
             builder.spawn(move || f(amount)).unwrap().join().unwrap();

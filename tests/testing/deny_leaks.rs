@@ -18,8 +18,8 @@ fn wait_forever() {
     drop(sender);
 }
 
-/// Runs a test that leaks until its message has all these parts. A stale copy of a handle anywhere in memory may
-/// hide a leak, so that it takes several times.
+/// Runs a test that leaks until its message has all these parts. A stale copy of a handle anywhere in memory
+/// may hide a leak, so that it takes several times.
 fn must_fail(test: fn(), parts: &[&str]) {
     let mut message = String::new();
     for _ in 0..100 {

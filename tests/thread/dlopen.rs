@@ -233,8 +233,8 @@ fn a_goroutine_that_is_preempted_in_a_resolver_keeps_its_thread() {
         })
         .collect();
     let paths = Arc::new(paths);
-    // More than there are Ms: all of them wait for the loader's locks, one holds them and is preempted, and it
-    // must run all the same.
+    // More than there are Ms: all of them wait for the loader's locks, one holds them and is preempted, and
+    // it must run all the same.
     let all: Vec<_> = (0..60)
         .map(|n| {
             let paths = Arc::clone(&paths);

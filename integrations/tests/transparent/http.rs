@@ -77,10 +77,10 @@ fn requests_that_wait_hold_no_threads() {
     });
 }
 
-/// tiny_http starts threads with `std::thread::spawn`: one that accepts connections, and one for each of them.
-/// These stay threads with gort; the goroutines that answer, and the clients, hold none. (It does not always
-/// start enough: of 200 connections at once, 8 waited in its queue until others ended. So this does not wait
-/// until the server has all requests.)
+/// tiny_http starts threads with `std::thread::spawn`: one that accepts connections, and one for each of
+/// them. These stay threads with gort; the goroutines that answer, and the clients, hold none. (It does not
+/// always start enough: of 200 connections at once, 8 waited in its queue until others ended. So this does
+/// not wait until the server has all requests.)
 #[test]
 fn a_server_with_its_own_threads_adds_no_others() {
     if !alone("http::a_server_with_its_own_threads_adds_no_others") {

@@ -243,7 +243,8 @@ pub(crate) const PROGRAMS: &[Program] = &[
                         recv(chan.receiver()) -> _ => {}
                         recv(context.done()) -> _ => {
                             let chans = chans.clone();
-                            own.go("G3", move || chans.iter().for_each(|chan| while chan.recv().is_some() {}));
+                            let all = move || chans.iter().for_each(|chan| while chan.recv().is_some() {});
+                            own.go("G3", all);
                         }
                     }
                 }
