@@ -9,9 +9,8 @@
 //!   that wait pass one of two instructions, and the number is an argument: then `learn` finds the place on
 //!   the stack that holds the number of each. Up to 2.40 each function has an instruction of its own, and
 //!   `learn` remembers it.
-//! - From the code, where the number is a constant right before the instruction (`arch::call_before`), as
-//!   it is in most functions of glibc up to 2.40.
-//!
+//! - From the code, where the number is a constant right before the instruction, or before loads of arguments
+//!   from the stack (`arch::call_before`). So it is in glibc up to 2.40.
 //! - For `syscall(2)`, by a definition of our own that keeps the number (`arch/x86_64/libc_syscall.rs`).
 //!
 //! Elsewhere, as in other code that computes the number, the call fails with EINTR, as in any program with

@@ -6,6 +6,7 @@ mod common;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use common::{amount, stack_bounds, status_bytes, threads, until};
 
@@ -149,6 +150,16 @@ fn stacks_of_all_sizes_are_reused() {
     }
 }
 
+/// How often tests wait for the housekeeper.
+const ROUNDS: usize = 3;
+
+/// The housekeeper gives a page back in the second pass after it was used last, and passes are a second apart.
+/// The kernel may let it wait on a busy machine, so the best of some rounds counts.
+fn assert_in_time(given_back_after: &[Duration]) {
+    let best = given_back_after.iter().min().unwrap();
+    assert!(*best < Duration::from_millis(2_500), "given back after {given_back_after:?}");
+}
+
 /// Resident memory and page tables.
 fn memory() -> usize {
     status_bytes("VmRSS") + status_bytes("VmPTE")
@@ -244,7 +255,7 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
     use_stacks();
     // 1 GB was in use.
     until("it is given back", || {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         memory() < before + (20 << 20)
     });
     use_stacks();
@@ -283,7 +294,7 @@ fn a_p_that_is_never_idle_gives_stacks_back_too() {
     common::join_all(deep);
     // 120 MB were in use.
     until("it is given back", || {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         memory() < before + (40 << 20)
     });
     over.store(true, Ordering::Relaxed);
@@ -297,7 +308,7 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
     }
     let n = 300;
     let before = memory();
-    let gates = [(); 2].map(|()| gort::chan::bounded::<()>(0));
+    let gates = [(); ROUNDS].map(|()| gort::chan::bounded::<()>(0));
     let here = Arc::new(AtomicUsize::new(0));
     let handles: Vec<_> = (0..n)
         .map(|id| {
@@ -314,19 +325,23 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
             })
         })
         .collect();
-    // Each goroutine waits twice.
+    // Each goroutine waits several times.
+    let mut shrunk_after = Vec::new();
     for (time, (open, _)) in (1..).zip(gates) {
         until("all are there", || here.load(Ordering::Relaxed) == time * n);
+        let start = Instant::now();
         // 60 MB are in use, of which each goroutine needs some kB.
         until("the stacks have shrunk", || {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             memory() < before + n * (40 << 10)
         });
+        shrunk_after.push(start.elapsed());
         drop(open);
     }
     for handle in handles {
         assert!(handle.join().unwrap() > 0);
     }
+    assert_in_time(&shrunk_after);
 }
 
 #[test]
@@ -373,7 +388,7 @@ fn a_goroutine_parked_on_a_stack_of_its_own_making_is_left_alone() {
         .collect();
     until("they have used their stacks", || status_bytes("VmRSS") > before + 200 * (150 << 10));
     until("they have shrunk", || {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         status_bytes("VmRSS") < before + 200 * (40 << 10)
     });
     let id = handle.id();

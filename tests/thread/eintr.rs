@@ -10,10 +10,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+use std::ffi::c_void;
 use std::io::{self, Write, pipe};
 use std::mem::zeroed;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
 use std::ptr::{null, null_mut};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -106,6 +108,23 @@ fn calls_with_a_timeout_are_not_interrupted() {
         *libc::__errno_location() = error;
         result.into()
     });
+    with_timeout("epoll_pwait2", || unsafe {
+        unsafe extern "C" {
+            fn epoll_pwait2(
+                poller: i32,
+                events: *mut libc::epoll_event,
+                most: i32,
+                time: *const libc::timespec,
+                mask: *const libc::sigset_t,
+            ) -> i32;
+        }
+        let (poller, mut events) = (libc::epoll_create1(libc::EPOLL_CLOEXEC), [zeroed(); 1]);
+        let result = epoll_pwait2(poller, events.as_mut_ptr(), 1, &time(), null());
+        let error = *libc::__errno_location();
+        libc::close(poller);
+        *libc::__errno_location() = error;
+        result.into()
+    });
     with_timeout("nanosleep", || unsafe { libc::nanosleep(&time(), null_mut()).into() });
     with_timeout("nanosleep with a remainder", || unsafe {
         let mut left = time();
@@ -181,8 +200,20 @@ fn socket_calls_with_a_timeout_are_not_interrupted() {
         libc::recv(receive.as_raw_fd(), buffer.as_mut_ptr().cast(), 8, 0) as i64
     });
     let receive = socket.try_clone().unwrap();
+    with_timeout("recvfrom", move || unsafe {
+        let mut from: libc::sockaddr_storage = zeroed();
+        let mut length = size_of_val(&from) as u32;
+        let from = (&raw mut from).cast();
+        libc::recvfrom(receive.as_raw_fd(), buffer.as_mut_ptr().cast(), 8, 0, from, &raw mut length) as i64
+    });
+    let receive = socket.try_clone().unwrap();
     with_timeout("read", move || unsafe {
         libc::read(receive.as_raw_fd(), buffer.as_mut_ptr().cast(), 8) as i64
+    });
+    let receive = socket.try_clone().unwrap();
+    with_timeout("readv", move || unsafe {
+        let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: 8 };
+        libc::readv(receive.as_raw_fd(), &part, 1) as i64
     });
     with_timeout("recvmsg", move || unsafe {
         let mut message: libc::msghdr = zeroed();
@@ -195,6 +226,69 @@ fn socket_calls_with_a_timeout_are_not_interrupted() {
     with_timeout("accept", move || unsafe {
         libc::accept(listener.as_raw_fd(), null_mut(), null_mut()).into()
     });
+}
+
+/// Calls that send wait while the peer does not read.
+#[test]
+fn calls_to_a_full_socket_are_not_interrupted() {
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    socket.set_nonblocking(true).unwrap();
+    while (&socket).write(&[0; 4096]).is_ok() {}
+    socket.set_nonblocking(false).unwrap();
+    socket.set_write_timeout(Some(Duration::from_millis(MILLIS as u64))).unwrap();
+    let full = |call: unsafe fn(i32, *mut c_void) -> isize| {
+        let socket = socket.try_clone().unwrap();
+        move || unsafe { call(socket.as_raw_fd(), [0u8; 8].as_mut_ptr().cast()) as i64 }
+    };
+    with_timeout("send", full(|fd, bytes| unsafe { libc::send(fd, bytes, 8, 0) }));
+    with_timeout("sendto", full(|fd, bytes| unsafe { libc::sendto(fd, bytes, 8, 0, null(), 0) }));
+    with_timeout("write", full(|fd, bytes| unsafe { libc::write(fd, bytes, 8) }));
+    with_timeout(
+        "writev",
+        full(|fd, bytes| unsafe {
+            let part = libc::iovec { iov_base: bytes, iov_len: 8 };
+            libc::writev(fd, &part, 1)
+        }),
+    );
+    with_timeout(
+        "sendmsg",
+        full(|fd, bytes| unsafe {
+            let mut part = libc::iovec { iov_base: bytes, iov_len: 8 };
+            let mut message: libc::msghdr = zeroed();
+            (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
+            libc::sendmsg(fd, &message, 0)
+        }),
+    );
+}
+
+#[test]
+fn message_queues_of_system_v_are_not_interrupted() {
+    let queue = unsafe { libc::msgget(libc::IPC_PRIVATE, 0o600) };
+    assert!(queue >= 0, "{}", io::Error::last_os_error());
+    let limit = unsafe {
+        let mut state: libc::msqid_ds = zeroed();
+        assert_eq!(libc::msgctl(queue, libc::IPC_STAT, &raw mut state), 0);
+        state.msg_qbytes as usize
+    };
+    // A type and a text, as large as the kernel lets it be for sure.
+    let message = |kind: i64| [kind; 1 + 4096 / 8];
+    let send = move |flags: i32| unsafe { libc::msgsnd(queue, message(1).as_ptr().cast(), 4096, flags) };
+    interrupt(
+        "msgrcv",
+        move || unsafe { libc::msgrcv(queue, message(0).as_mut_ptr().cast(), 4096, 0, 0) as i64 },
+        || assert_eq!(send(0), 0),
+    );
+    for _ in 0..limit / 4096 {
+        assert_eq!(send(libc::IPC_NOWAIT), 0);
+    }
+    interrupt(
+        "msgsnd",
+        move || send(0).into(),
+        || {
+            assert!(unsafe { libc::msgrcv(queue, message(0).as_mut_ptr().cast(), 4096, 0, 0) } >= 0);
+        },
+    );
+    assert_eq!(unsafe { libc::msgctl(queue, libc::IPC_RMID, null_mut()) }, 0);
 }
 
 #[test]

@@ -223,24 +223,75 @@ unsafe extern "C" {
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 /// The number of the system call made by the code that ends at `address`, if that code is
-/// `mov eax, number; syscall`, or `xor eax, eax; syscall` for number 0.
+/// `mov eax, number; syscall`, or `xor eax, eax; syscall` for number 0. Between the two, arguments may be
+/// loaded from the stack: `mov edi, [rsp + 8]`.
 ///
 /// # Safety
 /// The bytes directly before `address` are mapped code.
 pub(crate) unsafe fn call_before(address: usize) -> Option<libc::c_long> {
+    /// The smallest page: the bytes that are read must lie on the same one as the instruction.
+    const PAGE: usize = 4096;
+    /// An instruction that sets the number, as many loads as in `recvfrom` and one more, and `syscall`.
+    const MOST: usize = 5 + 3 * 5 + SYSCALL.len();
+    let length = MOST.min(address % PAGE);
+    // SAFETY: these bytes lie on the same page as the code that the caller vouches for.
+    let code = unsafe { std::slice::from_raw_parts((address - length) as *const u8, length) };
+    number_at_end(code.strip_suffix(&SYSCALL)?)
+}
+
+/// The number that the code leaves in eax.
+fn number_at_end(mut code: &[u8]) -> Option<libc::c_long> {
     const MOV_EAX: u8 = 0xb8;
     const CLEAR_EAX: [u8; 2] = [0x31, 0xc0];
-    /// The smallest page: the bytes before the address must lie on the same one.
-    const PAGE: usize = 4096;
-    if address % PAGE < 7 {
-        return None;
+    loop {
+        if let Some(&[MOV_EAX, a, b, c, d]) = code.last_chunk() {
+            return Some(libc::c_long::from(u32::from_le_bytes([a, b, c, d])));
+        }
+        if code.ends_with(&CLEAR_EAX) {
+            return Some(0);
+        }
+        code = &code[..code.len() - load_at_end(code)?];
     }
-    // SAFETY: the seven bytes before the address lie on the same page as the code that the caller vouches
-    // for.
-    let [opcode, a, b, c, d, rest @ ..] = unsafe { *((address - 7) as *const [u8; 7]) };
-    match (opcode, [c, d], rest) {
-        (MOV_EAX, _, SYSCALL) => Some(libc::c_long::from(u32::from_le_bytes([a, b, c, d]))),
-        (_, CLEAR_EAX, SYSCALL) => Some(0),
-        _ => None,
+}
+
+/// The length of the instruction at the end of `code` if it loads a register other than rax from the stack.
+fn load_at_end(code: &[u8]) -> Option<usize> {
+    const LOAD: u8 = 0x8b;
+    /// The address is in rsp.
+    const STACK: u8 = 0x24;
+    // Without and with a displacement of a byte.
+    let (operand, length) = match code {
+        &[.., LOAD, operand, STACK] if operand >> 6 == 0 => (operand, 3),
+        &[.., LOAD, operand, STACK, _] if operand >> 6 == 1 => (operand, 4),
+        _ => return None,
+    };
+    // A prefix says that a register has 64 bits (8), or is r8 to r15 (4).
+    let prefix = code.iter().rev().nth(length).filter(|&&byte| byte & !0xc == 0x40 && byte != 0x40);
+    let register = operand >> 3 & 7;
+    let is_rax = register == 0 && prefix.is_none_or(|prefix| prefix & 4 == 0);
+    (operand & 7 == 4 && !is_rax).then_some(length + usize::from(prefix.is_some()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_before_loads_of_arguments() {
+        let ends: [(&[u8], Option<libc::c_long>); 9] = [
+            (&[0xb8, 0x07, 0, 0, 0], Some(7)),
+            (&[0x31, 0xc0], Some(0)),
+            (&[0x90, 0xb8, 0xb9, 0x01, 0, 0, 0x8b, 0x7c, 0x24, 0x08], Some(441)), // mov edi, [rsp + 8]
+            // mov rdx, [rsp + 16]; mov rsi, [rsp + 8]
+            (&[0xb8, 0x2d, 0, 0, 0, 0x48, 0x8b, 0x54, 0x24, 0x10, 0x48, 0x8b, 0x74, 0x24, 0x08], Some(45)),
+            (&[0xb8, 0x2d, 0, 0, 0, 0x8b, 0x3c, 0x24], Some(45)), // mov edi, [rsp]
+            (&[0x31, 0xc0, 0x4c, 0x8b, 0x44, 0x24, 0x18], Some(0)), // mov r8, [rsp + 24]
+            (&[0xb8, 0x2d, 0, 0, 0, 0x8b, 0x44, 0x24, 0x08], None), // mov eax, [rsp + 8]
+            (&[0xb8, 0x2d, 0, 0, 0, 0x90], None),
+            (&[0x24, 0x08], None),
+        ];
+        for (code, number) in ends {
+            assert_eq!(number_at_end(code), number, "{code:02x?}");
+        }
     }
 }
