@@ -151,13 +151,15 @@ fn stacks_of_all_sizes_are_reused() {
 }
 
 /// How often tests wait for the housekeeper.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 4;
 
-/// The housekeeper gives a page back in the second pass after it was used last, and passes are a second apart.
-/// The kernel may let it wait on a busy machine, so the best of some rounds counts.
-fn assert_in_time(given_back_after: &[Duration]) {
-    let best = given_back_after.iter().min().unwrap();
-    assert!(*best < Duration::from_millis(2_500), "given back after {given_back_after:?}");
+/// Whether the housekeeper was in time once: it gives a page back in the second pass after it was used last,
+/// and passes are a second apart. The kernel may let it wait on a busy machine, so the best of some rounds
+/// counts. After the last one, a test fails.
+fn are_in_time(given_back_after: &[Duration]) -> bool {
+    let in_time = given_back_after.iter().any(|time| *time < Duration::from_millis(2_500));
+    assert!(in_time || given_back_after.len() < ROUNDS, "given back after {given_back_after:?}");
+    in_time
 }
 
 /// Resident memory and page tables.
@@ -252,12 +254,17 @@ fn the_stacks_of_ended_goroutines_are_given_back() {
         }
     };
     let before = memory();
-    use_stacks();
-    // 1 GB was in use.
-    until("it is given back", || {
-        std::thread::sleep(Duration::from_millis(20));
-        memory() < before + (20 << 20)
-    });
+    let mut given_back_after = Vec::new();
+    while !are_in_time(&given_back_after) {
+        use_stacks();
+        let start = Instant::now();
+        // 1 GB was in use.
+        until("it is given back", || {
+            std::thread::sleep(Duration::from_millis(20));
+            memory() < before + (20 << 20)
+        });
+        given_back_after.push(start.elapsed());
+    }
     use_stacks();
 }
 
@@ -326,7 +333,7 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
         })
         .collect();
     // Each goroutine waits several times.
-    let mut shrunk_after = Vec::new();
+    let mut shrunk_after = Vec::with_capacity(ROUNDS);
     for (time, (open, _)) in (1..).zip(gates) {
         until("all are there", || here.load(Ordering::Relaxed) == time * n);
         let start = Instant::now();
@@ -341,7 +348,7 @@ fn a_parked_goroutines_stack_shrinks_and_keeps_what_is_in_use() {
     for handle in handles {
         assert!(handle.join().unwrap() > 0);
     }
-    assert_in_time(&shrunk_after);
+    assert!(are_in_time(&shrunk_after));
 }
 
 #[test]

@@ -9,9 +9,11 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Procs, alone, amount, join_all, until};
+use common::{Procs, alone, amount, full, join_all, until};
 
 const NAP: Duration = Duration::from_millis(1);
+/// How long the calls would take that the gate stands for.
+const CALL: Duration = Duration::from_millis(500);
 
 /// A round may be disturbed by other processes, so that the best of this many counts.
 const ROUNDS: usize = 8;
@@ -65,6 +67,13 @@ impl Gate {
 struct Burst {
     all_blocked: Duration,
     late: Duration,
+}
+
+impl Burst {
+    /// Whether the burst, with calls of half a second, takes at most this many times as long as `other`.
+    fn takes_at_most(self, times: f64, other: Burst) -> bool {
+        self.all_blocked + CALL <= (other.all_blocked + CALL).mul_f64(times)
+    }
 }
 
 fn sleeper(stop: &AtomicBool, sleep: impl Fn(Duration)) -> Duration {
@@ -123,16 +132,33 @@ fn a_burst_of_unmarked_blocking_calls_takes_about_as_long_as_threads() {
         return;
     }
     let _procs = Procs::set(2);
-    let count = amount(500, 2_000);
-    let mut seen = Vec::new();
-    for _ in 0..ROUNDS {
-        let (os, own) = (threads(count), goroutines(count));
+    best_of_rounds(amount(500, 2_000), |os, own| {
         // Threads block in the order in which they start. Goroutines also have to be found blocked, two at a
         // time: each may take as long as four thread starts.
         let quick = own.all_blocked <= os.all_blocked * 4;
         // Without a turn of its own the sleeper would wait until all are blocked.
         let on_time = own.late <= (own.all_blocked / 4).max(os.late * 2);
-        if quick && on_time {
+        quick && on_time && (!full() || own.takes_at_most(1.3, os) && own.late <= 50 * NAP)
+    });
+}
+
+#[test]
+fn a_burst_of_ten_thousand_takes_at_most_twice_as_long_as_threads() {
+    // Ten thousand threads at once are too much for a quick run.
+    if !full() || !alone("a_burst_of_ten_thousand_takes_at_most_twice_as_long_as_threads") {
+        return;
+    }
+    // All of them hold a thread, and the sleeper needs one, too.
+    gort::runtime::Config::new().max_procs(2).max_threads(11_000).start().unwrap();
+    best_of_rounds(10_000, |os, own| own.takes_at_most(2.0, os));
+}
+
+/// Compares threads and goroutines until a round is good.
+fn best_of_rounds(count: usize, is_good: impl Fn(Burst, Burst) -> bool) {
+    let mut seen = Vec::new();
+    for _ in 0..ROUNDS {
+        let (os, own) = (threads(count), goroutines(count));
+        if is_good(os, own) {
             return;
         }
         seen.push((os, own));

@@ -4,12 +4,13 @@
 mod common;
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use common::{Procs, amount, join_all, migrate, until};
+use common::{Procs, TempDir, amount, join_all, migrate, until};
 
 /// A place for a C object that is used by many goroutines at once.
 struct Shared<T>(UnsafeCell<T>);
@@ -295,6 +296,131 @@ fn a_mutex_that_inherits_priorities_is_refused_in_goroutines_only() {
         assert_eq!(ask(0), 0);
         assert_eq!(ask(PTHREAD_PRIO_INHERIT), libc::ENOTSUP);
     });
+}
+
+/// C++ code with a `std::shared_mutex`, and functions to lock it.
+const SHARED_MUTEX: &str = r#"
+    #include <shared_mutex>
+    static std::shared_mutex mutex;
+    extern "C" {
+        void lock() { mutex.lock(); }
+        int try_lock() { return mutex.try_lock(); }
+        void unlock() { mutex.unlock(); }
+        void lock_shared() { mutex.lock_shared(); }
+        int try_lock_shared() { return mutex.try_lock_shared(); }
+        void unlock_shared() { mutex.unlock_shared(); }
+    }
+"#;
+
+#[test]
+fn a_shared_mutex_of_cpp_is_held_across_waits_and_migrations() {
+    let dir = TempDir::new();
+    let (source, library) = (dir.path().join("lock.cpp"), dir.path().join("lock.so"));
+    std::fs::write(&source, SHARED_MUTEX).unwrap();
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source);
+    match compiler.status() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("skipped: there is no compiler for C++ (Debian's package g++)");
+            return;
+        }
+        status => assert!(status.unwrap().success()),
+    }
+    let path = CString::new(library.to_str().unwrap()).unwrap();
+    // SAFETY: our own library; what it initialises does nothing else.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    assert!(!handle.is_null());
+    let function = |name: &CStr| {
+        // SAFETY: the library has these functions. Those without a result leave any number in its register.
+        unsafe {
+            let symbol = libc::dlsym(handle, name.as_ptr());
+            assert!(!symbol.is_null());
+            std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(symbol)
+        }
+    };
+    let (lock, unlock) = (function(c"lock"), function(c"unlock"));
+    let (lock_shared, unlock_shared) = (function(c"lock_shared"), function(c"unlock_shared"));
+    let (try_lock, try_lock_shared) = (function(c"try_lock"), function(c"try_lock_shared"));
+
+    let _procs = Procs::set(4);
+    // A goroutine that comes back on another thread is still the one that holds it.
+    gort::run(|| {
+        lock();
+        migrate();
+        let others = gort::spawn(move || [try_lock(), try_lock_shared()]);
+        assert_eq!(others.join().unwrap(), [0, 0]);
+        unlock();
+        assert_eq!(gort::spawn(move || (try_lock(), unlock()).0).join().unwrap(), 1);
+    });
+    let (readers, writers) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let rounds = amount(20, 1_000);
+    join_all((0..300).map(|number| {
+        let (readers, writers) = (readers.clone(), writers.clone());
+        gort::spawn(move || {
+            for round in 0..rounds {
+                let writes = (number + round) % 5 == 0;
+                if writes {
+                    lock();
+                    assert_eq!(writers.fetch_add(1, Ordering::SeqCst), 0);
+                    assert_eq!(readers.load(Ordering::SeqCst), 0);
+                } else {
+                    lock_shared();
+                    readers.fetch_add(1, Ordering::SeqCst);
+                    assert_eq!(writers.load(Ordering::SeqCst), 0);
+                }
+                if round % 8 == 0 {
+                    wait(number + round);
+                }
+                if writes {
+                    writers.fetch_sub(1, Ordering::SeqCst);
+                    unlock();
+                } else {
+                    readers.fetch_sub(1, Ordering::SeqCst);
+                    unlock_shared();
+                }
+            }
+        })
+    }));
+}
+
+/// The limit that the guide names: to a goroutine a robust mutex is an ordinary one.
+#[test]
+fn a_robust_mutex_excludes_but_does_not_notice_that_a_goroutine_ended() {
+    let _procs = Procs::set(4);
+    // SAFETY: the calls initialise what they are given.
+    let mutex = unsafe {
+        let mutex = Arc::new(Shared(UnsafeCell::new(std::mem::zeroed())));
+        let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
+        assert_eq!(libc::pthread_mutexattr_init(&mut attributes), 0);
+        assert_eq!(libc::pthread_mutexattr_setrobust(&mut attributes, libc::PTHREAD_MUTEX_ROBUST), 0);
+        assert_eq!(libc::pthread_mutex_init(mutex.get(), &attributes), 0);
+        mutex
+    };
+    let inside = Arc::new(AtomicUsize::new(0));
+    let rounds = amount(20, 1_000);
+    join_all((0..200).map(|number| {
+        let (mutex, inside) = (mutex.clone(), inside.clone());
+        gort::spawn(move || {
+            for round in 0..rounds {
+                // SAFETY: the mutex is initialised and outlives all goroutines.
+                unsafe { assert_eq!(libc::pthread_mutex_lock(mutex.get()), 0) };
+                assert_eq!(inside.swap(number + 1, Ordering::Relaxed), 0, "two goroutines are inside");
+                if round % 8 == 0 {
+                    wait(number + round);
+                }
+                assert_eq!(inside.swap(0, Ordering::Relaxed), number + 1);
+                // SAFETY: as above; it is ours.
+                unsafe { assert_eq!(libc::pthread_mutex_unlock(mutex.get()), 0) };
+            }
+        })
+    }));
+    // On threads, the next one would get EOWNERDEAD.
+    let ends = mutex.clone();
+    // SAFETY: as above.
+    assert_eq!(gort::spawn(move || unsafe { libc::pthread_mutex_lock(ends.get()) }).join().unwrap(), 0);
+    // SAFETY: as above.
+    let next = gort::spawn(move || unsafe { libc::pthread_mutex_trylock(mutex.get()) });
+    assert_eq!(next.join().unwrap(), libc::EBUSY);
 }
 
 #[test]
