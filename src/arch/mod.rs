@@ -1,10 +1,10 @@
-//! The architecture seam: everything that depends on the instruction set, one file per architecture.
+//! The architecture seam: everything that depends on the instruction set, one folder per architecture.
 //!
-//! Each file provides the same items; the rest of the tree uses them and never names an architecture.
+//! Each folder provides the same items; the rest of the tree uses them and never names an architecture.
 //!
 //! | items | for |
 //! | --- | --- |
-//! | [`prepare`], [`switch`], [`Message`], [`Main`] | switching stacks (`sched/run/schedule.rs`) |
+//! | [`prepare`], [`switch`], [`Message`] | switching stacks (`sched/run/schedule.rs`) |
 //! | [`thread_pointer`], [`set_thread_pointer`], [`thread_pointer_init`] | private thread-locals (`tls/`) |
 //! | [`carry_with_thread_pointer`] | what follows the OS thread (`sys/sanitizer.rs`) |
 //! | [`load_at_thread_pointer`] | finding the current goroutine (`sched/types/current.rs`) |

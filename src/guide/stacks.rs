@@ -23,7 +23,8 @@
 //! A stack that can grow needs address space for itself, and 5 kB of page tables. For the first 10,240
 //! goroutines that is fine; for a million it would be twice what they need otherwise. So when 10,240
 //! goroutines are alive, further ones get stacks of 256 KiB of address space that cannot grow. They use a
-//! page and half a kilobyte of page tables each: a million need about 5 GB. When the crowd is gone, new goroutines get stacks that grow again.
+//! page and half a kilobyte of page tables each: a million need about 5 GB. When the crowd is gone, new
+//! goroutines get stacks that grow again.
 //!
 //! 256 KiB is enough for nearly all code: formatting, JSON, TLS handshakes, regular expressions. If your
 //! program has a crowd whose goroutines need more, choose a size:

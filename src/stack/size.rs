@@ -2,9 +2,9 @@
 //!
 //! There are two kinds of slots. A *growable* slot has [`max_stack`] bytes of address space for its stack:
 //! the stack grows as deep as the code goes, because the kernel provides a page when it is first touched. A
-//! page table covers 2 MiB, so each growable slot needs page tables of its own (4 to 8 kB). That is nothing for
-//! ten thousand goroutines and too much for a million. So the first slots are growable ([`GROWABLE_SLOTS`] of
-//! them), and all others are *packed*: eight of the usual size share a page table.
+//! page table covers 2 MiB, so each growable slot needs page tables of its own (4 to 8 kB). That is nothing
+//! for ten thousand goroutines and too much for a million. So the first slots are growable
+//! ([`GROWABLE_SLOTS`] of them), and all others are *packed*: eight of the usual size share a page table.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -215,8 +215,8 @@ pub(super) const PAGE_TABLE: usize = PAGE / size_of::<usize>() * PAGE;
 /// than the usual buffers in frames of C. An even larger one would spread a crowd over more page tables.
 const PACKED_GUARD: usize = 5 * PAGE;
 
-/// The guard below a growable slot (bytes): larger than frames of C that are not probed. It borders on the top
-/// of the slot below, so that three in four share a page table with it. The others cost 4 kB more.
+/// The guard below a growable slot (bytes): larger than frames of C that are not probed. It borders on the
+/// top of the slot below, so that three in four share a page table with it. The others cost 4 kB more.
 const GROWABLE_GUARD: usize = 512 << 10;
 
 /// Bytes of a slot that are not stack: the header and the TLS block.

@@ -141,7 +141,7 @@ impl<T> RunQueue<T> {
     /// For reports: up to `out.len()` of the items at the head of the ring, and how many they are. The items
     /// may be elsewhere at once, so the caller may look at what they point to only if that is always
     /// readable.
-    #[allow(dead_code, reason = "only the debug server calls it")]
+    #[cfg(feature = "debug")]
     pub(crate) fn peek_ring(&self, out: &mut [*mut T]) -> usize {
         let head = self.head.load(Ordering::Acquire);
         let len = self.tail.load(Ordering::Acquire).wrapping_sub(head) as usize;

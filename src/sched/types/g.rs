@@ -323,7 +323,7 @@ impl G {
     }
 
     /// Takes the mark away, if it is still there.
-    #[allow(dead_code, reason = "only the debug server calls it")]
+    #[cfg(feature = "debug")]
     pub(crate) fn unmark_status(&self) {
         let marked = self.status.load(Ordering::Relaxed) | MARK;
         // If it fails, the status was set, which has removed the mark.
