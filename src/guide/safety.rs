@@ -33,10 +33,10 @@
 //!   `!Send` values at once, and what the goroutine wrote before the move is visible to it afterwards.
 //! - `spawn` requires `Send` for what goes in and what comes out, as `std::thread::spawn` does.
 //! - A goroutine that a signal has stopped may go on with another thread, too. It takes along all that
-//!   belongs to a thread in its own eyes: its registers, its thread-locals and its id in locks. It is moved
-//!   only from its own code, never out of libc or the loader, where data of the OS thread may be half
-//!   changed; there it keeps its thread until it goes on (K1 to K4 in `src/sched/monitor/preempt.rs`; see
-//!   [`preemption`](super::preemption)).
+//!   belongs to a thread in its own eyes: its registers, its thread-locals and its id in locks. It is never
+//!   moved while it runs code of libc or the loader, where data of the OS thread may be half changed, nor in
+//!   a signal handler or on another stack: there it keeps its thread until it goes on (K1 to K4 in
+//!   `src/sched/monitor/preempt.rs`; see [`preemption`](super::preemption)).
 //! - Stacks end in guard pages.
 //!
 //! ```

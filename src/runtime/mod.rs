@@ -99,7 +99,8 @@ pub(crate) fn living() -> usize {
 
 /// Binds the calling goroutine to its OS thread, until [`unlock_os_thread`] was called as many times: no
 /// other goroutine runs on that thread, and this one runs nowhere else. If the goroutine ends while bound,
-/// the thread ends with it. On a thread that is not a goroutine this does nothing.
+/// the thread ends with it. On a thread that is not a goroutine this does nothing. A goroutine that changes
+/// its signal mask, scheduling or affinity by libc's functions is bound by that, without this.
 ///
 /// ```
 /// gort::run(|| {
