@@ -260,9 +260,9 @@ fn load_at_end(code: &[u8]) -> Option<usize> {
     /// The address is in rsp.
     const STACK: u8 = 0x24;
     // Without and with a displacement of a byte.
-    let (operand, length) = match code {
-        &[.., LOAD, operand, STACK] if operand >> 6 == 0 => (operand, 3),
-        &[.., LOAD, operand, STACK, _] if operand >> 6 == 1 => (operand, 4),
+    let (operand, length) = match *code {
+        [.., LOAD, operand, STACK] if operand >> 6 == 0 => (operand, 3),
+        [.., LOAD, operand, STACK, _] if operand >> 6 == 1 => (operand, 4),
         _ => return None,
     };
     // A prefix says that a register has 64 bits (8), or is r8 to r15 (4).
