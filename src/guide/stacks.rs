@@ -20,11 +20,10 @@
 //!
 //! # In a crowd
 //!
-//! A stack that can grow needs address space for itself, and 5 kB of page tables. For the first 10,240
-//! goroutines that is fine; for a million it would be twice what they need otherwise. So when 10,240
-//! goroutines are alive, further ones get stacks of 256 KiB of address space that cannot grow. They use a
-//! page and half a kilobyte of page tables each: a million need about 5 GB. When the crowd is gone, new
-//! goroutines get stacks that grow again.
+//! A stack that can grow needs address space for itself, and 4 kB of page tables. For the first 10,240
+//! goroutines that is fine; for a million it would be 4 GB. So when 10,240 goroutines are alive, further ones
+//! get stacks of 256 KiB of address space that cannot grow. They use a page and half a kilobyte of page
+//! tables each: a million need about 5 GB. When the crowd is gone, new goroutines get stacks that grow again.
 //!
 //! 256 KiB is enough for nearly all code: formatting, JSON, TLS handshakes, regular expressions. If your
 //! program has a crowd whose goroutines need more, choose a size:
@@ -57,7 +56,7 @@
 //!
 //! An overflow of Rust code never overwrites other memory silently: rustc makes functions with large frames
 //! probe the stack page by page. C compilers do that only with `-fstack-clash-protection`. Without it, a
-//! single frame that is larger than the guard can jump over it: more than 512 KiB at the end of a stack that
+//! single frame that is larger than the guard can jump over it: more than 64 KiB at the end of a stack that
 //! can grow, more than 20 KiB at the end of one that cannot.
 //!
 //! # System limits

@@ -2,9 +2,9 @@
 //!
 //! There are two kinds of slots. A *growable* slot has [`max_stack`] bytes of address space for its stack:
 //! the stack grows as deep as the code goes, because the kernel provides a page when it is first touched. A
-//! page table covers 2 MiB, so each growable slot needs page tables of its own (4 to 8 kB). That is nothing
-//! for ten thousand goroutines and too much for a million. So the first slots are growable
-//! ([`GROWABLE_SLOTS`] of them), and all others are *packed*: eight of the usual size share a page table.
+//! page table covers 2 MiB, so each growable slot needs page tables of its own (4 kB). That is nothing for
+//! ten thousand goroutines and too much for a million. So the first slots are growable ([`GROWABLE_SLOTS`] of
+//! them), and all others are *packed*: eight of the usual size share a page table.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ const DEFAULT_MAX_STACK: usize = 64 << 20;
 /// first thread, its stack and its thread-locals have 8 MiB together.
 const MAIN_BITS: u32 = 23;
 
-/// How many growable slots there are at most. They cost about 55 MB of page tables.
+/// How many growable slots there are at most. They cost about 44 MB of page tables.
 pub(crate) const GROWABLE_SLOTS: usize = 10_240;
 /// Growable slots take at most one part in this many of the address space that the process may use.
 const SHARE_OF_ADDRESS_SPACE: usize = 4;
@@ -215,9 +215,9 @@ pub(super) const PAGE_TABLE: usize = PAGE / size_of::<usize>() * PAGE;
 /// than the usual buffers in frames of C. An even larger one would spread a crowd over more page tables.
 const PACKED_GUARD: usize = 5 * PAGE;
 
-/// The guard below a growable slot (bytes): larger than frames of C that are not probed. It borders on the
-/// top of the slot below, so that three in four share a page table with it. The others cost 4 kB more.
-const GROWABLE_GUARD: usize = 512 << 10;
+/// The guard below a growable slot (bytes). It borders on the top of the slot below, so both use the same
+/// page table in most cases.
+const GROWABLE_GUARD: usize = 64 << 10;
 
 /// Bytes of a slot that are not stack: the header and the TLS block.
 fn overhead() -> usize {

@@ -105,41 +105,6 @@ fn a_frame_that_is_not_probed_is_caught_by_the_guard() {
     }
 }
 
-/// Uses the stack down to some 50 kB, and then takes a frame that C's `alloca(300000)` would make.
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-fn take_a_frame_at_the_end(lowest: usize) -> usize {
-    let frame = std::hint::black_box([1u8; 4096]);
-    if (&raw const frame).addr() - lowest > 50_000 {
-        return take_a_frame_at_the_end(lowest) + usize::from(std::hint::black_box(&frame)[7]);
-    }
-    unprobed_frame(300_000);
-    usize::from(frame[8])
-}
-
-#[cfg(target_arch = "x86_64")]
-#[test]
-fn a_frame_of_300_kb_at_the_end_of_a_stack_is_caught_and_named() {
-    const NAME: &str = "a_frame_of_300_kb_at_the_end_of_a_stack_is_caught_and_named";
-    if common::is_child("overflow") {
-        // Others, whose stacks lie around that one and would be overwritten.
-        let (_open, gate) = gort::chan::bounded::<()>(0);
-        let park = || {
-            let gate = gate.clone();
-            gort::go!(gate.recv());
-        };
-        (0..20).for_each(|_| park());
-        let deep = gort::Builder::new().name("deep".into());
-        let deep = deep.spawn(|| take_a_frame_at_the_end(common::stack_bounds().0)).unwrap();
-        (0..20).for_each(|_| park());
-        println!("no overflow: {}", deep.join().unwrap());
-        return;
-    }
-    let text = overflow(NAME, &[("GORT_MAX_STACK", "2M")]);
-    assert!(text.contains("'deep' (spawned at tests/limits/stack_overflow.rs:"), "{text}");
-    assert!(text.contains("has overflowed its stack of"), "{text}");
-}
-
 #[inline(never)]
 fn recurse(n: u64) -> u64 {
     let frame = std::hint::black_box([n; 32]);
