@@ -1,25 +1,39 @@
 //! Whether the hooks do something: from `enable` on, in this process, but not in its children.
 //!
 //! The flag lies in a page that the kernel wipes in the child of a fork (MADV_WIPEONFORK). So every child
-//! sees it unset, however it was made: by fork, or by `_Fork` and `clone`, which run no handlers. A child of
-//! vfork shares the memory of its parent, whose thread is stopped meanwhile: gort's own `vfork` counts
-//! (`arch/x86_64/vfork.rs`), and while there is such a child, the hooks do nothing in either process.
+//! sees it unset, however it was made: by fork, or by `_Fork` and `clone`, which run no handlers.
+//!
+//! A child of vfork shares the memory of its parent, so it sees the flag. One thread of the parent is stopped
+//! meanwhile, the others go on, and need the hooks: a wake-up that went to the kernel alone would miss the
+//! goroutines in the futex table. So gort's own `vfork` counts the children (`arch/x86_64/vfork.rs`), and
+//! while there are any, each caller asks the kernel which process it is. (A mark in thread-local storage
+//! would save that system call, but a goroutine can be preempted between the mark and the vfork, and go on
+//! with another thread.)
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use crate::arch;
-use crate::sys::mem;
+use crate::sys::{mem, process};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 /// The flag. Until `turn_on` it is one that nobody sets.
 static FLAG: AtomicPtr<AtomicBool> = AtomicPtr::new((&raw const NEVER).cast_mut());
+/// The process that has set the flag.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
 pub(super) fn is_on() -> bool {
     // SAFETY: a static, or a page that is never unmapped. Acquire pairs with the release in `turn_on`.
     unsafe { &*FLAG.load(Ordering::Acquire) }.load(Ordering::Relaxed)
-        && arch::VFORKS.load(Ordering::Relaxed) == 0
+        && (arch::VFORKS.load(Ordering::Relaxed) == 0 || is_own_process())
+}
+
+/// False in a child of vfork.
+#[cold]
+#[inline(never)]
+fn is_own_process() -> bool {
+    process::id() == PROCESS.load(Ordering::Relaxed)
 }
 
 pub(super) fn turn_on() -> io::Result<()> {
@@ -32,9 +46,11 @@ pub(super) fn turn_on() -> io::Result<()> {
         unsafe { mem::release(page, mem::PAGE) };
         return Err(error);
     }
+    PROCESS.store(process::id(), Ordering::Relaxed);
     let flag: *mut AtomicBool = std::ptr::with_exposed_provenance_mut(page);
     // SAFETY: zeroed memory is an AtomicBool.
     unsafe { &*flag }.store(true, Ordering::Relaxed);
+    // Release: whoever sees the flag sees the process.
     FLAG.store(flag, Ordering::Release);
     Ok(())
 }
