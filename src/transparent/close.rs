@@ -12,7 +12,7 @@ use super::caller::{Outcome, of_libc, outcome, report};
 use super::descriptor::Descriptor;
 use super::place::Place;
 use super::real::{Pair, Real};
-use super::{enabled, late};
+use super::{enabled, late, trust};
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::types::current::current;
 use crate::sys::syscall::syscall6;
@@ -33,7 +33,7 @@ fn before_close((fd, descriptor): (c_int, &'static Descriptor)) {
 }
 
 fn after_close((_, descriptor): (c_int, &'static Descriptor)) {
-    descriptor.forget_kind();
+    descriptor.forget();
     if descriptor.has_users() {
         if may_lock() {
             descriptor.wake_users();
@@ -68,13 +68,33 @@ pub(super) fn close(fd: c_int) -> Outcome<isize> {
 pub(super) fn dup2(from: c_int, to: c_int) -> Outcome<isize> {
     // SAFETY: no memory is passed.
     let call = || outcome(unsafe { syscall6(libc::SYS_dup2, from as usize, to as usize, 0, 0, 0, 0) });
-    if from == to { call() } else { closing(to, call) }
+    if from == to { call() } else { duplicating(to, call) }
+}
+
+/// Makes a call that gives the number `to` to the open file of another one.
+fn duplicating(to: c_int, call: impl FnOnce() -> Outcome<isize>) -> Outcome<isize> {
+    let result = closing(to, call);
+    if result.is_ok() && enabled::is_on() {
+        trust::is_duplicate(to);
+    }
+    result
 }
 
 pub(super) fn dup3(from: c_int, to: c_int, flags: c_int) -> Outcome<isize> {
     let flags = flags as usize;
     // SAFETY: no memory is passed.
-    closing(to, || outcome(unsafe { syscall6(libc::SYS_dup3, from as usize, to as usize, flags, 0, 0, 0) }))
+    let call = || outcome(unsafe { syscall6(libc::SYS_dup3, from as usize, to as usize, flags, 0, 0, 0) });
+    duplicating(to, call)
+}
+
+pub(super) fn close_range(first: c_uint, last: c_uint, flags: c_int) -> Outcome<isize> {
+    let all = Descriptor::known(first, last).filter(|_| enabled::is_on() && flags == 0);
+    all.clone().for_each(before_close);
+    // SAFETY: no memory is passed.
+    let result =
+        unsafe { syscall6(libc::SYS_close_range, first as usize, last as usize, flags as usize, 0, 0, 0) };
+    all.for_each(after_close);
+    outcome(result)
 }
 
 /// Closes a descriptor of our own.
@@ -102,14 +122,7 @@ mod hooks {
 
     #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
     unsafe extern "C" fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-        let all = Descriptor::known(first, last).filter(|_| enabled::is_on() && flags == 0);
-        all.clone().for_each(before_close);
-        // SAFETY: no memory is passed.
-        let result = unsafe {
-            syscall6(libc::SYS_close_range, first as usize, last as usize, flags as usize, 0, 0, 0)
-        };
-        all.for_each(after_close);
-        report(outcome(result))
+        report(super::close_range(first, last, flags))
     }
 
     static LIBCS: [Hidden; 3] = [Hidden::new(c"dup2"), Hidden::new(c"dup3"), Hidden::new(c"close_range")];

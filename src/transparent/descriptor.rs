@@ -29,12 +29,13 @@ use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 use std::time::Duration;
 
 use super::caller::{Errno, Outcome};
 use super::kind::Kind;
+use super::known::Known;
 use super::limited::park_limited;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::netpoll::{Direction, Registration};
@@ -56,14 +57,10 @@ static TABLE: [AtomicPtr<[Descriptor; CHUNK]>; CHUNKS] = [const { AtomicPtr::new
 /// What is known of a descriptor number. Padded, because neighbours are other goroutines' connections.
 #[repr(align(128))]
 pub(super) struct Descriptor {
-    /// A [`Kind`], as it was at the last look. A hint.
-    kind: AtomicU8,
-    /// epoll watches the number, unless the open file was closed without our knowledge. Changed under the
-    /// lock of `state`.
+    /// What holds until the number stands for another open file.
+    pub(super) known: Known,
+    /// The netpoller counts the number as one that it watches. Changed under the lock of `state`.
     watched: AtomicBool,
-    /// The directions that it is watched for, a bit each; 0 if that is not known. Changed under the same
-    /// lock.
-    watched_for: AtomicU8,
     /// Calls that wait, or are about to. For those that close: if it is 0, no lock is taken.
     waiting: AtomicU32,
     /// Calls that joined before this number changed fail.
@@ -73,8 +70,6 @@ pub(super) struct Descriptor {
     /// The poll word of reads as it was before the last one, if that emptied the stream: a hint that the next
     /// one had better wait first. Otherwise 0.
     drained: AtomicUsize,
-    /// For each direction: the epoch of `trust.rs` at which calls waited without a limit, or 0.
-    unlimited_since: [AtomicU64; 2],
     state: Lock<State>,
     /// For each direction, the right to wait in the poll word.
     turns: [Mutex<()>; 2],
@@ -117,14 +112,12 @@ struct Moved {
 impl Descriptor {
     const fn new() -> Descriptor {
         Descriptor {
-            kind: AtomicU8::new(0),
+            known: Known { facts: AtomicU64::new(0), limits: [AtomicU64::new(0), AtomicU64::new(0)] },
             watched: AtomicBool::new(false),
-            watched_for: AtomicU8::new(0),
             waiting: AtomicU32::new(0),
             outdated: AtomicU32::new(0),
             registration: AtomicPtr::new(ptr::null_mut()),
             drained: AtomicUsize::new(0),
-            unlimited_since: [AtomicU64::new(0), AtomicU64::new(0)],
             state: Lock::new(State { users: ptr::null(), interest: [0; 2] }),
             turns: [Mutex::new(()), Mutex::new(())],
         }
@@ -168,11 +161,7 @@ impl Descriptor {
     }
 
     pub(super) fn kind(&self) -> Kind {
-        Kind::from_u8(self.kind.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn set_kind(&self, kind: Kind) {
-        self.kind.store(kind as u8, Ordering::Relaxed);
+        Kind::from_u8(self.known.facts().kind())
     }
 
     /// The poll words, if there was a wait before.
@@ -204,9 +193,10 @@ impl Descriptor {
         })
     }
 
-    /// The read of a stream returned less than it asked for: it is empty.
+    /// A read returned less than it asked for: if it is TCP, the stream is empty. A Unix socket may not be: a
+    /// read there also ends where descriptors were sent along, or where another sender begins.
     pub(super) fn note_short_read(&self, observed: usize) {
-        if self.kind() == Kind::StreamSocket {
+        if self.kind() == Kind::Tcp {
             self.drained.store(observed, Ordering::Relaxed);
         }
     }
@@ -263,27 +253,16 @@ impl Descriptor {
         self.waiting.load(Ordering::SeqCst) != 0
     }
 
-    /// The number is another open file's, or nobody's.
-    pub(super) fn forget_kind(&self) {
-        self.set_kind(Kind::Unknown);
+    /// The number is another open file's, or nobody's. Takes no lock (K1 in known.rs).
+    pub(super) fn forget(&self) {
         self.drained.store(0, Ordering::Relaxed);
-        self.watched_for.store(0, Ordering::Relaxed);
-        self.unlimited_since.iter().for_each(|since| since.store(0, Ordering::Relaxed));
+        self.known.forget();
     }
 
-    /// The epoch since which calls in that direction wait without a limit; 0 if that is not known.
-    #[inline]
-    pub(super) fn waits_without_limit_since(&self, direction: Direction) -> u64 {
-        self.unlimited_since[direction as usize].load(Ordering::Relaxed)
-    }
-
-    pub(super) fn note_waits_without_limit(&self, direction: Direction, epoch: u64) {
-        self.unlimited_since[direction as usize].store(epoch, Ordering::Relaxed);
-    }
-
-    /// Whether something is known of flags and timeouts.
-    pub(super) fn is_trusted(&self) -> bool {
-        self.unlimited_since.iter().any(|since| since.load(Ordering::Relaxed) != 0)
+    /// Somebody else has told epoll what to do about the number.
+    pub(super) fn forget_watch(&self) {
+        self.drained.store(0, Ordering::Relaxed);
+        self.known.forget_watch();
     }
 
     /// Calls that wait now are to fail.
@@ -307,6 +286,7 @@ impl Descriptor {
             && let Some(registration) = self.known_registration()
         {
             self.watched.store(false, Ordering::Relaxed);
+            self.forget_watch();
             // SAFETY: used for the call only; if the number is closed, the call fails.
             registration.unwatch(unsafe { BorrowedFd::borrow_raw(fd) });
         }
@@ -348,6 +328,7 @@ impl Descriptor {
         let observed = registration.observe(user.direction);
         let watch = || {
             let mut state = self.state.lock();
+            let facts = self.known.facts();
             if user.fd.load(Ordering::Acquire) != fd {
                 return false; // closed: look again
             }
@@ -355,9 +336,9 @@ impl Descriptor {
             let [read, write] = state.interest.map(|calls| calls != 0);
             let wanted = u8::from(read) | u8::from(write) << 1;
             if user.direction == Direction::Read
-                && self.watched_for.load(Ordering::Relaxed) & wanted == wanted
+                && facts.watched_for() & wanted == wanted
                 && self.drained.load(Ordering::Relaxed) == observed.to_word()
-                && self.kind() == Kind::StreamSocket
+                && Kind::from_u8(facts.kind()) == Kind::Tcp
             {
                 return true; // T3 in trust.rs
             }
@@ -366,7 +347,7 @@ impl Descriptor {
             let watched = self.watched.load(Ordering::Relaxed);
             let result = registration.watch(number, read, write, watched);
             self.watched.store(result.is_ok(), Ordering::Relaxed);
-            self.watched_for.store(if result.is_ok() { wanted } else { 0 }, Ordering::Relaxed);
+            self.known.note_watched_for(facts.generation(), if result.is_ok() { wanted } else { 0 });
             match result {
                 Ok(()) => true,
                 Err(error) => {
@@ -513,9 +494,11 @@ pub(super) fn wait_for<R>(
                 return Err(error);
             }
             match descriptor.wait(&user, fd, deadline, &mut interest) {
-                // epoll does not know files of this kind.
-                Err(libc::EPERM) => in_vain = WAKE_UPS_IN_VAIN,
-                result => result?,
+                Ok(()) => {}
+                Err(libc::EBADF) => return Err(libc::EBADF),
+                // epoll does not know files of this kind, or its limit is reached (ENOSPC), or there is no
+                // memory, or a sandbox refuses the call.
+                Err(_) => in_vain = WAKE_UPS_IN_VAIN,
             }
             let now = user.fd.load(Ordering::Acquire);
             if now == number && user.is_outdated(listed_at) {

@@ -54,7 +54,9 @@ pub(super) fn wait(
             park_goroutine(g, WaitReason::Futex, place.address());
             wait.claim()
         }
-        Some(_) => limit::park_until(&wait, WaitReason::Futex, place.address(), deadline),
+        Some(deadline) => {
+            limit::park_again_until(&wait, WaitReason::Futex, place.address(), deadline, place.object)
+        }
     };
     leave(&node, claim)
 }

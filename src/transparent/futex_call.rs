@@ -1,10 +1,11 @@
 //! `syscall`, libc's function for any system call. Of those, `SYS_futex` on private futexes is what std,
-//! parking_lot and others wait with; the rest go to the kernel.
+//! parking_lot and others wait with. Those that close and duplicate descriptors or change their flags are
+//! noted (`close.rs`, `trust.rs`). The rest go to the kernel.
 //!
 //! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine
 //! that waits on one makes the call in a marked section.
 
-use std::ffi::{c_int, c_long};
+use std::ffi::{c_int, c_long, c_uint};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use super::caller::{Outcome, caller, of_libc, report};
 use super::place::{Place, is_free_thread};
 use super::real::Pair;
 use super::sleep::nanos_of;
-use super::{close, enabled, futex};
+use super::{close, enabled, futex, trust};
 use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::block::marked_call::blocking;
@@ -40,19 +41,37 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    if enabled::is_on() {
-        match number {
-            libc::SYS_futex => return on_futex(a, b, c, d, e, f),
-            libc::SYS_close => return report::<isize>(close::close(a as c_int)) as c_long,
-            libc::SYS_dup2 => return report::<isize>(close::dup2(a as c_int, b as c_int)) as c_long,
-            libc::SYS_dup3 => {
-                return report::<isize>(close::dup3(a as c_int, b as c_int, c as c_int)) as c_long;
-            }
-            _ => {}
-        }
+    if !enabled::is_on() {
+        // SAFETY: the caller vouches for the arguments.
+        return unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) };
     }
-    // SAFETY: the caller vouches for the arguments.
-    unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) }
+    match number {
+        libc::SYS_futex => on_futex(a, b, c, d, e, f),
+        _ => other_call(number, [a, b, c, d, e, f]),
+    }
+}
+
+/// Calls that change what numbers stand for, or their flags, do so as libc's functions of their names do.
+/// Nothing but those of futexes parks the goroutine.
+#[inline(never)]
+fn other_call(number: c_long, arguments: Arguments) -> c_long {
+    let [a, b, c, ..] = arguments;
+    let closed = match number {
+        libc::SYS_close => close::close(a as c_int),
+        libc::SYS_dup2 => close::dup2(a as c_int, b as c_int),
+        libc::SYS_dup3 => close::dup3(a as c_int, b as c_int, c as c_int),
+        libc::SYS_close_range => close::close_range(a as c_uint, b as c_uint, c as c_int),
+        _ => {
+            // SAFETY: the caller vouches for the arguments.
+            let result = unsafe { arch::libc_syscall(number, arguments) };
+            if result >= 0 {
+                // SAFETY: as above.
+                unsafe { trust::call_made(number, arguments, result) };
+            }
+            return result;
+        }
+    };
+    report::<isize>(closed) as c_long
 }
 
 /// Waits go their own way, with as little stack as can be: it is what a goroutine that waits keeps.

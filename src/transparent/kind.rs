@@ -13,8 +13,10 @@ pub(super) enum Kind {
     Unknown,
     /// `recv` and `send` take MSG_DONTWAIT.
     Socket,
-    /// A socket whose reads return all that is there.
+    /// A socket of a stream, which is waited for so often that `trust.rs` keeps what is known of it.
     StreamSocket,
+    /// A TCP connection: as `StreamSocket`, and its reads return all that is there.
+    Tcp,
     /// A pipe, or what else takes RWF_NOWAIT.
     Stream,
     /// epoll can wait for it: an eventfd, a device.
@@ -30,10 +32,11 @@ impl Kind {
         match value {
             1 => Kind::Socket,
             2 => Kind::StreamSocket,
-            3 => Kind::Stream,
-            4 => Kind::Pollable,
-            5 => Kind::Terminal,
-            6 => Kind::File,
+            3 => Kind::Tcp,
+            4 => Kind::Stream,
+            5 => Kind::Pollable,
+            6 => Kind::Terminal,
+            7 => Kind::File,
             _ => Kind::Unknown,
         }
     }
@@ -47,9 +50,20 @@ impl Kind {
         }
     }
 
-    /// Asks the kernel.
+    /// Asks the kernel, and notes the answer.
     #[cold]
     pub(super) fn ask(fd: c_int) -> Kind {
+        let descriptor = Descriptor::of(fd);
+        let generation = descriptor.map(|descriptor| descriptor.known.facts().generation());
+        let kind = Kind::look(fd);
+        if let (Some(descriptor), Some(generation)) = (descriptor, generation) {
+            descriptor.known.note_kind(generation, kind as u8);
+        }
+        kind
+    }
+
+    /// Asks the kernel. Safe in a signal handler.
+    pub(super) fn look(fd: c_int) -> Kind {
         let mut status = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: fstat writes a stat.
         let result =
@@ -58,19 +72,35 @@ impl Kind {
             return Kind::Unknown;
         }
         // SAFETY: written, or zeros.
-        let kind = match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
-            libc::S_IFSOCK if socket_option(fd, libc::SO_TYPE) == libc::SOCK_STREAM => Kind::StreamSocket,
-            libc::S_IFSOCK => Kind::Socket,
+        match unsafe { status.assume_init() }.st_mode & libc::S_IFMT {
+            libc::S_IFSOCK if socket_option(fd, libc::SO_TYPE) != libc::SOCK_STREAM => Kind::Socket,
+            libc::S_IFSOCK if is_tcp(fd) => Kind::Tcp,
+            libc::S_IFSOCK => Kind::StreamSocket,
             libc::S_IFIFO => Kind::Stream,
             libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK | libc::S_IFLNK => Kind::File,
             libc::S_IFCHR if terminal_settings(fd).is_some() => Kind::Terminal,
             _ => Kind::Pollable,
-        };
-        if let Some(descriptor) = Descriptor::of(fd) {
-            descriptor.set_kind(kind);
         }
-        kind
     }
+
+    pub(super) fn is_socket(self) -> bool {
+        matches!(self, Kind::Socket | Kind::StreamSocket | Kind::Tcp)
+    }
+
+    /// Whether `trust.rs` keeps what is known of it.
+    #[inline]
+    pub(super) fn is_trusted(self) -> bool {
+        matches!(self, Kind::StreamSocket | Kind::Tcp)
+    }
+}
+
+/// Whether a socket is of an internet domain.
+pub(super) fn is_internet(fd: c_int) -> bool {
+    matches!(socket_option(fd, libc::SO_DOMAIN), libc::AF_INET | libc::AF_INET6)
+}
+
+fn is_tcp(fd: c_int) -> bool {
+    is_internet(fd) && socket_option(fd, libc::SO_PROTOCOL) == libc::IPPROTO_TCP
 }
 
 /// An option of a socket that is an integer; -1 if it has none.

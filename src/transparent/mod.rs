@@ -67,6 +67,7 @@ mod futex_call;
 mod futex_table;
 mod handlers;
 mod kind;
+mod known;
 mod late;
 mod limited;
 mod multiplex;
@@ -81,6 +82,7 @@ use std::fmt;
 
 pub(crate) use self::late::make_all as make_late_wakes;
 use self::real::Pair;
+pub(crate) use self::trust::watch_changed;
 use crate::arch;
 use crate::sys::process;
 
@@ -163,7 +165,9 @@ pub fn enable() -> Result<(), EnableError> {
         return Err(EnableError::Hidden("vfork"));
     }
     handlers::add_installed();
-    enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))
+    enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))?;
+    trust::begin();
+    Ok(())
 }
 
 /// Whether [`enable`] has succeeded.

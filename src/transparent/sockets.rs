@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use super::caller::{Outcome, of_libc, outcome};
 use super::descriptor::{Mode, is_ready, wait_for};
-use super::kind::socket_option;
+use super::kind::{is_internet, socket_option};
 use super::real::define;
 use super::streams::{Rest, deadline_of, is_nonblocking, run, run_read, when_ready};
 use super::trust;
@@ -222,9 +222,7 @@ fn connect_to(
 }
 
 fn is_internet_stream(fd: c_int) -> bool {
-    let domain = socket_option(fd, libc::SO_DOMAIN);
-    (domain == libc::AF_INET || domain == libc::AF_INET6)
-        && socket_option(fd, libc::SO_TYPE) == libc::SOCK_STREAM
+    is_internet(fd) && socket_option(fd, libc::SO_TYPE) == libc::SOCK_STREAM
 }
 
 define! {
@@ -273,7 +271,8 @@ define! {
     ) -> c_int, |_g| several(fd, Direction::Read, (count, flags), |fd| {
         // SAFETY: the caller vouches for the arguments.
         of_libc(unsafe { (real::recvmmsg.get())(fd, messages, count, flags, timeout) } as isize)
-    });
+    // SAFETY: the kernel has filled so many in.
+    }), after |read| unsafe { trust::messages_passed(messages, read) };
 
     fn send(fd: c_int, buffer: *const c_void, length: usize, flags: c_int) -> isize,
         |_g| send_to(fd, (buffer, length), flags, (std::ptr::null(), 0));
@@ -293,7 +292,8 @@ define! {
         |_g| several(fd, Direction::Write, (count, flags), |fd| {
             // SAFETY: the caller vouches for the arguments.
             of_libc(unsafe { (real::sendmmsg.get())(fd, messages, count, flags) } as isize)
-        });
+        // SAFETY: the kernel has read so many.
+        }), after |sent| unsafe { trust::messages_passed(messages, sent) };
 
     fn accept(fd: c_int, address: *mut libc::sockaddr, size: *mut libc::socklen_t) -> c_int,
         |_g| accept_one(fd, address, size, 0), after |made| trust::is_new(made);

@@ -167,7 +167,7 @@ impl Io {
         let mut kind = Kind::of(number);
         loop {
             let result = match kind {
-                Kind::Socket | Kind::StreamSocket => short(self.by_message(number, buffers)),
+                Kind::Socket | Kind::StreamSocket | Kind::Tcp => short(self.by_message(number, buffers)),
                 Kind::Stream => short(self.without_waiting(number, buffers)),
                 Kind::Pollable => if_ready(),
                 Kind::Terminal if self.direction == Direction::Write => if_ready(),
@@ -179,7 +179,7 @@ impl Io {
             };
             match (kind, result) {
                 // The number is of another open file by now.
-                (Kind::Socket | Kind::StreamSocket, Err(libc::ENOTSOCK)) => kind = Kind::ask(number),
+                (_, Err(libc::ENOTSOCK)) if kind.is_socket() => kind = Kind::ask(number),
                 (Kind::Stream, Err(libc::EOPNOTSUPP)) => {
                     kind = match Kind::ask(number) {
                         // A pipe that does not take the flag, with an old kernel.
@@ -188,7 +188,7 @@ impl Io {
                     }
                 }
                 // A sandbox may refuse the call that does not block, though not the plain one.
-                (Kind::Socket | Kind::StreamSocket | Kind::Stream, Err(libc::EPERM | libc::ENOSYS)) => {
+                (_, Err(libc::EPERM | libc::ENOSYS)) if kind.is_socket() || kind == Kind::Stream => {
                     kind = Kind::Pollable
                 }
                 // A first write may open a connection (TCP_FASTOPEN_CONNECT).

@@ -7,88 +7,102 @@
 //!
 //! - T1. **A number gets another open file.** Whatever closes the number or makes a new one forgets what was
 //!   known of it: close, dup2, dup3, close_range; socket, socketpair, accept, dup, fcntl, and a message with
-//!   descriptors. Only a program that closes a socket *and* opens another one by system calls of its own
-//!   would deceive us.
+//!   descriptors; each also by the function `syscall`. Only a program that closes a socket *and* opens another
+//!   one by inline system calls would deceive us, and one that changes flags or timeouts by those.
 //! - T2. **Flags and timeouts change.** They belong to the open file, which several numbers may share. So a
-//!   change advances an epoch that makes all earlier answers invalid, unless nothing was known of that number
-//!   and no descriptor of this process was ever duplicated. A wait reads the epoch before it asks, and a
-//!   change advances it after it was made, so an answer of before the change has an old epoch.
-//! - T3. **epoll.** A number that is watched for reading, edge-triggered, needs no new call if the last read
-//!   emptied the stream and no edge has come since: what arrives later is an edge. The wait publishes itself
-//!   in the poll word first, and fails to if there was an edge meanwhile.
+//!   change advances an epoch that makes all earlier answers invalid, unless nothing is known of that number
+//!   and no socket of this process was ever duplicated. The argument stands in `known.rs` (K2).
+//! - T3. **epoll.** A TCP connection that is watched for reading, edge-triggered, needs no new call if the
+//!   last read emptied the stream and no edge has come since: what arrives later is an edge. The wait
+//!   publishes itself in the poll word first, and fails to if there was an edge meanwhile. If one of gort's
+//!   own sockets registers or deregisters the number, what was known of the watch is forgotten.
 //!
 //! Other processes that share a stream socket may change its flags; this process then goes by what it knew.
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::descriptor::Descriptor;
 use super::enabled;
 use super::kind::Kind;
+use super::known::Epoch;
 use super::real::{Pair, Real};
 use super::streams::{deadline_of, is_nonblocking};
 use crate::netpoll::Direction;
 use crate::timer::NEVER;
 
-/// Advanced by each change that may concern what is known. Never 0.
-static EPOCH: AtomicU64 = AtomicU64::new(1);
-/// Several numbers may stand for one open file.
+/// Advanced by each change that may concern what is known.
+static EPOCH: Epoch = Epoch(AtomicU64::new(1));
+/// Several numbers may stand for one socket.
 static DUPLICATED: AtomicBool = AtomicBool::new(false);
 
 /// When a wait that begins now ends, by the timeout of the descriptor. `None`: it is O_NONBLOCK, and there is
 /// no wait.
 #[inline]
 pub(super) fn wait_limit(number: c_int, direction: Direction) -> Option<u64> {
-    let descriptor =
-        Descriptor::existing(number).filter(|descriptor| descriptor.kind() == Kind::StreamSocket);
-    // Acquire: see T2.
-    let epoch = EPOCH.load(Ordering::Acquire);
-    if descriptor.is_some_and(|descriptor| descriptor.waits_without_limit_since(direction) == epoch) {
+    let descriptor = Descriptor::existing(number).filter(|descriptor| descriptor.kind().is_trusted());
+    let epoch = EPOCH.now();
+    if descriptor.is_some_and(|descriptor| descriptor.known.waits_without_limit(direction as usize, epoch)) {
         return Some(NEVER);
     }
-    ask(number, direction, descriptor, epoch)
+    ask(number, direction, descriptor)
 }
 
 #[inline(never)]
-fn ask(
-    number: c_int,
-    direction: Direction,
-    descriptor: Option<&'static Descriptor>,
-    epoch: u64,
-) -> Option<u64> {
-    if is_nonblocking(number) {
-        return None;
+fn ask(number: c_int, direction: Direction, descriptor: Option<&'static Descriptor>) -> Option<u64> {
+    let known = descriptor.map(|descriptor| &descriptor.known);
+    let asking = known.and_then(|known| known.begin_asking(direction as usize, &EPOCH));
+    let limit = (!is_nonblocking(number)).then(|| deadline_of(number, direction));
+    if let (Some(known), Some(asking)) = (known, asking) {
+        known.end_asking(asking, limit == Some(NEVER));
     }
-    let deadline = deadline_of(number, direction);
-    if let Some(descriptor) = descriptor
-        && deadline == NEVER
-    {
-        descriptor.note_waits_without_limit(direction, epoch);
-    }
-    Some(deadline)
+    limit
 }
 
 /// Called after flags or timeouts of the number's open file may have changed.
 pub(super) fn settings_changed(number: c_int) {
-    let known = Descriptor::existing(number).is_some_and(Descriptor::is_trusted);
-    if enabled::is_on() && (known || DUPLICATED.load(Ordering::Relaxed)) {
-        // Release: see T2.
-        EPOCH.fetch_add(1, Ordering::Release);
+    let known = Descriptor::existing(number).is_some_and(|descriptor| descriptor.known.may_be_known());
+    if known || DUPLICATED.load(Ordering::Relaxed) {
+        EPOCH.advance();
     }
 }
 
 /// Called when a number stands for another open file than before.
 pub(super) fn is_new(number: c_int) {
     if let Some(descriptor) = Descriptor::existing(number) {
-        descriptor.forget_kind();
+        descriptor.forget();
     }
 }
 
-/// Called when a number stands for an open file that may have others.
+/// Called when a number stands for an open file that may have others. Safe in a signal handler.
 pub(super) fn is_duplicate(number: c_int) {
-    if enabled::is_on() {
+    is_new(number);
+    note_duplicate(number);
+}
+
+fn note_duplicate(number: c_int) {
+    if !DUPLICATED.load(Ordering::Relaxed) && Kind::look(number).is_trusted() {
         DUPLICATED.store(true, Ordering::Relaxed);
-        is_new(number);
+    }
+}
+
+/// Called after one of gort's own sockets registered the number with the netpoller, or deregistered it: the
+/// epoll instance is the same, so it does not watch the number for us any more (T3).
+pub(crate) fn watch_changed(number: c_int) {
+    if let Some(descriptor) = Descriptor::existing(number) {
+        descriptor.forget_watch();
+    }
+}
+
+/// Called when the hooks have been switched on: sockets that are there already may have been duplicated
+/// before, as those that inetd passes to a program are.
+pub(super) fn begin() {
+    match std::fs::read_dir("/proc/self/fd") {
+        Ok(all) => {
+            let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+            numbers.for_each(note_duplicate);
+        }
+        Err(_) => DUPLICATED.store(true, Ordering::Relaxed),
     }
 }
 
@@ -110,6 +124,76 @@ pub(super) unsafe fn message_passed(message: *const libc::msghdr) {
             part = libc::CMSG_NXTHDR(message, part);
         }
     }
+}
+
+/// As [`message_passed`], for several messages. Does nothing if the call failed.
+///
+/// # Safety
+/// So many headers are valid.
+pub(super) unsafe fn messages_passed(messages: *const libc::mmsghdr, count: c_int) {
+    for at in 0..usize::try_from(count).unwrap_or(0) {
+        // SAFETY: the caller's promise.
+        unsafe { message_passed(&raw const (*messages.add(at)).msg_hdr) };
+    }
+}
+
+/// Called after a command of `fcntl`.
+pub(super) fn command_given(number: c_int, command: c_int, result: c_int) {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC if result >= 0 => is_duplicate(result),
+        libc::F_SETFL => settings_changed(number),
+        _ => {}
+    }
+}
+
+/// Called after a request of `ioctl`.
+fn request_made(number: c_int, request: c_ulong) {
+    if request == libc::FIONBIO as c_ulong {
+        settings_changed(number);
+    }
+}
+
+/// Called after an option of a socket was set.
+fn option_set(number: c_int, level: c_int, name: c_int) {
+    if level == libc::SOL_SOCKET && is_timeout(name) {
+        settings_changed(number);
+    }
+}
+
+/// Called after the function `syscall` made a system call with success.
+///
+/// # Safety
+/// The arguments are those of the call.
+pub(super) unsafe fn call_made(call: c_long, arguments: [usize; 6], result: c_long) {
+    let [a, b, c, d, ..] = arguments;
+    let (number, made) = (a as c_int, result as c_int);
+    match call {
+        libc::SYS_fcntl => command_given(number, b as c_int, made),
+        libc::SYS_ioctl => request_made(number, b as c_ulong),
+        libc::SYS_setsockopt => option_set(number, b as c_int, c as c_int),
+        libc::SYS_socket | libc::SYS_accept | libc::SYS_accept4 => is_new(made),
+        libc::SYS_dup => is_duplicate(made),
+        // SAFETY: the kernel has used what the arguments point to, and the caller vouches for them.
+        libc::SYS_socketpair => unsafe { pair_made(std::ptr::with_exposed_provenance(d)) },
+        // SAFETY: as above.
+        libc::SYS_recvmsg | libc::SYS_sendmsg => unsafe {
+            message_passed(std::ptr::with_exposed_provenance(b));
+        },
+        // SAFETY: as above.
+        libc::SYS_recvmmsg | libc::SYS_sendmmsg => unsafe {
+            messages_passed(std::ptr::with_exposed_provenance(b), made);
+        },
+        _ => {}
+    }
+}
+
+/// Called after `socketpair`.
+///
+/// # Safety
+/// Two numbers are there.
+unsafe fn pair_made(pair: *const c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { [*pair, *pair.add(1)] }.into_iter().for_each(is_new);
 }
 
 /// Defines functions that call libc's and then look at its result, which is `$returned`.
@@ -155,20 +239,12 @@ define! {
     fn socket(domain: c_int, kind: c_int, protocol: c_int) => |made| is_new(made);
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) => |_done| {
         // SAFETY: the call has written two numbers.
-        unsafe { [*pair, *pair.add(1)] }.into_iter().for_each(is_new);
+        unsafe { pair_made(pair) };
     };
     fn dup(number: c_int) => |made| is_duplicate(made);
-    fn ioctl(number: c_int, request: c_ulong, argument: usize) => |_done| {
-        if request == libc::FIONBIO as c_ulong {
-            settings_changed(number);
-        }
-    };
+    fn ioctl(number: c_int, request: c_ulong, argument: usize) => |_done| request_made(number, request);
     fn setsockopt(number: c_int, level: c_int, name: c_int, value: *const c_void, size: libc::socklen_t) =>
-        |_done| {
-            if level == libc::SOL_SOCKET && is_timeout(name) {
-                settings_changed(number);
-            }
-        };
+        |_done| option_set(number, level, name);
 }
 
 /// Whether it is the name of a timeout, in one of its two forms.

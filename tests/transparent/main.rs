@@ -20,6 +20,7 @@ mod limits;
 mod sleep;
 mod sockets;
 mod stress;
+mod trust;
 mod who;
 
 use std::sync::Once;

@@ -1,7 +1,9 @@
-//! gort's `transparent`: the futex table.
+//! gort's `transparent`: the futex table, and what is known of descriptors.
 
 #[path = "../../../src/transparent/futex_table.rs"]
 pub(crate) mod futex_table;
+#[path = "../../../src/transparent/known.rs"]
+pub(crate) mod known;
 
 /// Nothing stops a thread of a model.
 pub(crate) mod place {
@@ -10,4 +12,5 @@ pub(crate) mod place {
     }
 }
 
+pub mod known_models;
 pub mod models;
