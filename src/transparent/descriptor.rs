@@ -37,6 +37,7 @@ use super::caller::{Errno, Outcome};
 use super::kind::Kind;
 use super::known::Known;
 use super::limited::park_limited;
+use super::streams::is_nonblocking;
 use crate::base::lock::{Lock, Rank, Ranked};
 use crate::netpoll::{Direction, Registration};
 use crate::sched::block::marked_call::blocking;
@@ -364,6 +365,11 @@ impl Descriptor {
         if failure == 0 { Ok(()) } else { Err(failure) }
     }
 
+    /// Takes the turn of a direction, if no other call has it.
+    fn try_turn(&self, direction: Direction) -> Option<MutexGuard<'_, ()>> {
+        self.turns[direction as usize].try_lock()
+    }
+
     /// Takes the turn of a direction. `None`: the time is over.
     #[inline(never)]
     fn turn(&self, direction: Direction, deadline: u64) -> Option<MutexGuard<'_, ()>> {
@@ -430,7 +436,9 @@ impl Drop for Interest<'_> {
 /// How a call is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Without blocking: it fails with EAGAIN instead.
+    /// Without blocking: it fails with EAGAIN instead. Other calls may be made at the same time.
+    First,
+    /// As `First`, while the caller has the turn of the direction.
     Try,
     /// As the caller made it: it may block the thread.
     Block,
@@ -528,6 +536,29 @@ pub(super) fn wait_for<R>(
 #[inline(never)]
 fn block<R>(number: c_int, mut call: impl FnMut(c_int, Mode) -> Outcome<R>) -> Outcome<R> {
     blocking(|| call(number, Mode::Block))
+}
+
+/// Makes a call that has no way not to block, if the descriptor is ready, and fails with EAGAIN otherwise. It
+/// is made during the turn of the direction: of two calls that find one connection, the slower one would hold
+/// its thread, and no context could end it.
+pub(super) fn if_ready<R>(
+    number: c_int,
+    direction: Direction,
+    mode: Mode,
+    call: impl FnOnce() -> Outcome<R>,
+) -> Outcome<R> {
+    let turn = match (mode, Descriptor::of(number)) {
+        (Mode::First, Some(descriptor)) => match descriptor.try_turn(direction) {
+            // With O_NONBLOCK, nobody waits for a turn.
+            None if is_nonblocking(number) => return call(),
+            None => return Err(libc::EAGAIN),
+            turn => turn,
+        },
+        _ => None,
+    };
+    let result = if mode == Mode::Block || is_ready(number, direction) { call() } else { Err(libc::EAGAIN) };
+    drop(turn);
+    result
 }
 
 /// Whether epoll would say now that the descriptor is ready in that direction.

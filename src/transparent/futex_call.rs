@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::caller::{Outcome, caller, of_libc, report};
 use super::place::{Place, is_free_thread};
 use super::real::Pair;
-use super::sleep::nanos_of;
+use super::sleep::{SLICE, nanos_of};
 use super::{close, enabled, futex, trust};
 use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
@@ -25,6 +25,11 @@ type Arguments = [usize; 6];
 
 /// The operation without its flags.
 const OPERATION: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+
+/// The system calls `futex_wake`, `futex_wait` and `futex_requeue` of Linux 6.7.
+const FUTEX_WAKE2: c_long = 454;
+const FUTEX_WAIT2: c_long = 455;
+const FUTEX_REQUEUE2: c_long = 456;
 
 /// As FUTEX_LOCK_PI, by another clock; the crate libc does not have it.
 const FUTEX_LOCK_PI2: c_int = 13;
@@ -52,15 +57,17 @@ unsafe extern "C" fn syscall(
 }
 
 /// Calls that change what numbers stand for, or their flags, do so as libc's functions of their names do.
-/// Nothing but those of futexes parks the goroutine.
+/// Nothing but FUTEX_WAIT parks the goroutine.
 #[inline(never)]
 fn other_call(number: c_long, arguments: Arguments) -> c_long {
     let [a, b, c, ..] = arguments;
-    let closed = match number {
+    let outcome = match number {
         libc::SYS_close => close::close(a as c_int),
         libc::SYS_dup2 => close::dup2(a as c_int, b as c_int),
         libc::SYS_dup3 => close::dup3(a as c_int, b as c_int, c as c_int),
         libc::SYS_close_range => close::close_range(a as c_uint, b as c_uint, c as c_int),
+        FUTEX_WAKE2 | FUTEX_REQUEUE2 => newer_wake(number, arguments),
+        libc::SYS_futex_waitv | FUTEX_WAIT2 => marked(number, arguments),
         _ => {
             // SAFETY: the caller vouches for the arguments.
             let result = unsafe { arch::libc_syscall(number, arguments) };
@@ -71,7 +78,7 @@ fn other_call(number: c_long, arguments: Arguments) -> c_long {
             return result;
         }
     };
-    report::<isize>(closed) as c_long
+    report::<isize>(outcome) as c_long
 }
 
 /// Waits go their own way, with as little stack as can be: it is what a goroutine that waits keeps.
@@ -158,28 +165,37 @@ fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
         // SAFETY: the caller vouches for the arguments.
         return unsafe { arch::libc_syscall(libc::SYS_futex, [address, flags, value, timeout, 0, bitset]) };
     }
-    let deadline = match timeout {
-        0 => None,
+    let (deadline, of_slice) = match timeout {
+        0 => (None, false),
         _ => match deadline_of(flags as c_int, std::ptr::with_exposed_provenance(timeout), absolute) {
             Ok(deadline) => deadline,
             Err(error) => return report::<isize>(Err(error)) as c_long,
         },
     };
     let (value, bitset) = (value as u32, bitset as u32);
-    report::<isize>(match g {
+    let result = match g {
         Some(g) => futex::wait(g, place, value, bitset, deadline),
         None => futex::wait_as_thread(place, value, bitset, deadline),
-    }) as c_long
+    };
+    // Woken for no reason, as the kernel may do, too: the caller reads the clock again.
+    report::<isize>(if of_slice && result == Err(libc::ETIMEDOUT) { Ok(0) } else { result }) as c_long
 }
 
-/// `None`: never.
+/// When a wait ends (`None`: never), and whether that is before its time is over: the clock may be set until
+/// then.
 #[inline(never)]
-fn deadline_of(flags: c_int, timeout: *const libc::timespec, absolute: bool) -> Outcome<Option<Instant>> {
+fn deadline_of(
+    flags: c_int,
+    timeout: *const libc::timespec,
+    absolute: bool,
+) -> Outcome<(Option<Instant>, bool)> {
     let nanos = nanos_of(timeout).ok_or(libc::EINVAL)?;
     let real = flags & libc::FUTEX_CLOCK_REALTIME != 0;
     let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
     let left = if absolute { nanos.saturating_sub(clock::nanos_of(clock)) } else { nanos };
-    Ok(caller_clock::after(Duration::from_nanos(left)))
+    let of_slice = absolute && real && left > SLICE;
+    let left = if of_slice { SLICE } else { left };
+    Ok((caller_clock::after(Duration::from_nanos(left)), of_slice))
 }
 
 fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
@@ -192,6 +208,19 @@ fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
     let rest = (wanted - woken).min(c_int::MAX as usize);
     let by_kernel = kernel(libc::SYS_futex, [address, flags, rest, d, e, f])?;
     Ok(by_kernel + woken as isize)
+}
+
+/// FUTEX_WAKE2 and FUTEX_REQUEUE2 for the table: those that the calls concern look at their words again. Few
+/// programs use them, and none beside FUTEX_WAIT as far as we know.
+fn newer_wake(number: c_long, arguments: Arguments) -> Outcome<isize> {
+    let [first, second, ..] = arguments;
+    let by_kernel = kernel(number, arguments)?;
+    let (address, bitset) = match number {
+        FUTEX_WAKE2 => (first, second as u32),
+        // SAFETY: the kernel has read two waiters, of which the address is the second field.
+        _ => (unsafe { *std::ptr::with_exposed_provenance::<u64>(first).add(1) } as usize, u32::MAX),
+    };
+    Ok(by_kernel + futex::wake(address, usize::MAX, bitset) as isize)
 }
 
 fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {

@@ -9,8 +9,8 @@ use crate::sched::park::timers::sleep_goroutine;
 use crate::sched::types::g::G;
 use crate::sys::clock as system_clock;
 
-/// The longest sleep (ns) until a moment of a clock that may be set: then it is read again.
-const SLICE: u64 = 1_000_000_000;
+/// The longest wait (ns) until a moment of a clock that may be set: then it is read again.
+pub(super) const SLICE: u64 = 1_000_000_000;
 
 /// Nanoseconds of a timespec; `None` if it is not valid.
 pub(super) fn nanos_of(time: *const libc::timespec) -> Option<u64> {

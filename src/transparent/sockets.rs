@@ -35,7 +35,7 @@ fn never_waits(flags: c_int) -> bool {
 
 /// The flags of a call that is made in that mode.
 fn flags_for(flags: c_int, mode: Mode) -> c_int {
-    if mode == Mode::Try { flags | libc::MSG_DONTWAIT } else { flags }
+    if mode == Mode::Block { flags } else { flags | libc::MSG_DONTWAIT }
 }
 
 fn receive(

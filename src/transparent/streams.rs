@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use super::caller::{Outcome, of_libc, outcome};
-use super::descriptor::{Descriptor, Mode, is_ready, wait_for};
+use super::descriptor::{Descriptor, Mode, if_ready, wait_for};
 use super::kind::{Kind, terminal_settings};
 use super::real::define;
 use super::trust::wait_limit;
@@ -22,6 +22,9 @@ use crate::timer::NEVER;
 /// The most buffers of one call (IOV_MAX).
 const MOST_BUFFERS: usize = 1024;
 
+/// The most bytes of one call (the kernel's MAX_RW_COUNT).
+const MOST_BYTES: usize = 0x7fff_f000;
+
 /// Makes a call on a descriptor: first without blocking, then as often as the descriptor becomes ready.
 #[inline]
 pub(super) fn run(
@@ -29,7 +32,7 @@ pub(super) fn run(
     direction: Direction,
     mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    match call(number, Mode::Try) {
+    match call(number, Mode::First) {
         Err(libc::EAGAIN) => wait_and_repeat(number, direction, call),
         result => result,
     }
@@ -62,7 +65,7 @@ fn noting_short_reads(number: c_int, wanted: usize, call: impl FnOnce() -> Outco
     let observed = descriptor.map_or(0, Descriptor::observe_reads);
     let result = call();
     if let (Some(descriptor), Ok(read @ 1..)) = (descriptor, result)
-        && (read as usize) < wanted
+        && (read as usize) < wanted.min(MOST_BYTES)
         && observed != 0
     {
         descriptor.note_short_read(observed);
@@ -113,13 +116,7 @@ pub(super) fn when_ready(
     direction: Direction,
     mut call: impl FnMut(c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    run(number, direction, |number, mode| {
-        if mode == Mode::Block || is_ready(number, direction) {
-            blocking(|| call(number))
-        } else {
-            Err(libc::EAGAIN)
-        }
-    })
+    run(number, direction, |number, mode| if_ready(number, direction, mode, || blocking(|| call(number))))
 }
 
 /// The buffers of a call.
@@ -160,7 +157,7 @@ impl Io {
         let plain = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: true });
         let short = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: false });
         let plainly = || plain(self.in_marked_section(number, buffers));
-        let if_ready = || if is_ready(number, self.direction) { plainly() } else { Err(libc::EAGAIN) };
+        let if_ready = || if_ready(number, self.direction, mode, plainly);
         if mode == Mode::Block {
             return plainly();
         }
@@ -271,10 +268,10 @@ impl Io {
     }
 }
 
-/// How many bytes the buffers have together.
+/// How many bytes the buffers have together. The kernel judges lengths that are too large.
 fn length((buffers, count): Buffers) -> usize {
     // SAFETY: the caller of libc's function vouches for the array.
-    (0..count).fold(0, |sum, at| unsafe { sum + (*buffers.add(at)).iov_len })
+    (0..count).fold(0, |sum, at| unsafe { usize::saturating_add(sum, (*buffers.add(at)).iov_len) })
 }
 
 /// What is left of the buffers of a call that writes.
@@ -402,25 +399,24 @@ fn transfer(
     waits: bool,
     call: impl Fn(c_int, c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    let must_wait = |number, direction| waits && !is_ready(number, direction) && !is_nonblocking(number);
-    if must_wait(from, Direction::Read) {
-        let deadline = deadline_of(from, Direction::Read);
-        return wait_for(from, Direction::Read, deadline, |from, mode| {
-            if mode == Mode::Try && !is_ready(from, Direction::Read) {
-                return Err(libc::EAGAIN);
-            }
-            into_ready(to, |to| call(from, to))
-        });
+    if !waits {
+        return call(from, to);
     }
-    if waits { into_ready(to, |to| call(from, to)) } else { call(from, to) }
+    once_ready(from, Direction::Read, |from| once_ready(to, Direction::Write, |to| call(from, to)))
 }
 
-/// `call`, once it can write.
-fn into_ready(to: c_int, call: impl Fn(c_int) -> Outcome<isize>) -> Outcome<isize> {
-    if is_ready(to, Direction::Write) || is_nonblocking(to) {
-        return call(to);
+/// `call`, which may block, once the descriptor is ready or if it is O_NONBLOCK.
+fn once_ready(
+    number: c_int,
+    direction: Direction,
+    mut call: impl FnMut(c_int) -> Outcome<isize>,
+) -> Outcome<isize> {
+    let first = if_ready(number, direction, Mode::First, || Ok(call(number)));
+    match first {
+        Ok(result) => result,
+        Err(_) if is_nonblocking(number) => call(number),
+        Err(_) => wait_for(number, direction, deadline_of(number, direction), |number, mode| {
+            if_ready(number, direction, mode, || call(number))
+        }),
     }
-    wait_for(to, Direction::Write, deadline_of(to, Direction::Write), |to, mode| {
-        if mode == Mode::Block || is_ready(to, Direction::Write) { call(to) } else { Err(libc::EAGAIN) }
-    })
 }

@@ -293,3 +293,18 @@ fn an_absolute_sleep_in_a_bubble_takes_virtual_time() {
         assert!((Duration::from_secs(3500)..Duration::from_secs(3601)).contains(&passed), "{passed:?}");
     });
 }
+
+#[test]
+fn lengths_that_are_too_large_together_are_judged_by_the_kernel() {
+    let _watchdog = super::enable();
+    let results = same(|| unsafe {
+        let (one, two) = UnixStream::pair().unwrap();
+        let mut bytes = *b"ab";
+        let mut part = |iov_len| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len };
+        let negative = [part(2), part(usize::MAX - 1), part(usize::MAX - 1)];
+        let read = result(libc::readv(one.as_raw_fd(), negative.as_ptr(), 3) as i64);
+        let written = result(libc::writev(two.as_raw_fd(), negative.as_ptr(), 3) as i64);
+        (read, written)
+    });
+    assert_eq!(results, ((-1, libc::EINVAL), (-1, libc::EINVAL)));
+}

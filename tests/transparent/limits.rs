@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gort::context::Context;
 
-use super::common::{alone, cpu_time, until};
+use super::common::{alone, amount, cpu_time, until};
 
 #[test]
 fn the_end_of_a_context_ends_reads_and_timed_waits() {
@@ -109,5 +109,36 @@ fn timed_waits_in_a_context_that_has_ended_use_no_processor() {
         gort::sleep(Duration::from_millis(50));
         sender.send(1).unwrap();
         assert_eq!(waits.join().unwrap(), Ok(1));
+    });
+}
+
+/// Of several that see one connection, all but one go on waiting in the netpoller, where a context ends them.
+#[test]
+fn a_context_ends_those_that_did_not_get_the_connection() {
+    if !alone("limits::a_context_ends_those_that_did_not_get_the_connection") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        for _ in 0..amount(50, 2_000) {
+            let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+            let _connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (ctx, cancel) = Context::background().with_cancel();
+            let begin = Arc::new(std::sync::Barrier::new(4));
+            let accepts: Vec<_> = (0..4)
+                .map(|_| {
+                    let (listener, ctx, begin) = (Arc::clone(&listener), ctx.clone(), Arc::clone(&begin));
+                    gort::spawn(move || {
+                        begin.wait();
+                        ctx.limit(|| listener.accept()).is_ok()
+                    })
+                })
+                .collect();
+            until("one has it", || accepts.iter().any(gort::JoinHandle::is_finished));
+            cancel.cancel();
+            until("all have ended", || accepts.iter().all(gort::JoinHandle::is_finished));
+            let accepted = accepts.into_iter().map(|one| one.join().unwrap());
+            assert_eq!(accepted.filter(|&accepted| accepted).count(), 1);
+        }
     });
 }
