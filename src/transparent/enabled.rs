@@ -29,11 +29,16 @@ pub(super) fn is_on() -> bool {
         && (arch::VFORKS.load(Ordering::Relaxed) == 0 || is_own_process())
 }
 
+/// The process in which the hooks are on.
+pub(super) fn process() -> u32 {
+    PROCESS.load(Ordering::Relaxed)
+}
+
 /// False in a child of vfork.
 #[cold]
 #[inline(never)]
 fn is_own_process() -> bool {
-    process::id() == PROCESS.load(Ordering::Relaxed)
+    process::id() == self::process()
 }
 
 pub(super) fn turn_on() -> io::Result<()> {

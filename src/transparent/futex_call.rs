@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use super::caller::{Outcome, caller, of_libc, report};
-use super::place::{Place, is_free_thread};
+use super::place::{Place, waits_as_thread};
 use super::real::Pair;
 use super::sleep::{SLICE, nanos_of};
 use super::{close, enabled, futex, trust};
@@ -161,7 +161,7 @@ fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
     let absolute = flags as c_int & OPERATION == libc::FUTEX_WAIT_BITSET;
     let g = caller();
     let place: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
-    if g.is_none() && !is_free_thread() {
+    if g.is_none() && !waits_as_thread() {
         // SAFETY: the caller vouches for the arguments.
         return unsafe { arch::libc_syscall(libc::SYS_futex, [address, flags, value, timeout, 0, bitset]) };
     }

@@ -6,6 +6,10 @@
 //! its handler runs. (With SA_NODEFER it does not. Then a wait in the handler stops the goroutine, as it
 //! would block a thread.) To ask for them is a system call, so gort defines the functions that install
 //! handlers, and asks only if there has been a handler of that kind.
+//!
+//! A thread that runs no goroutines may block signals by itself: libraries' threads often block all. What it
+//! blocks outside of handlers is learnt when it waits on a futex, which no handler may do: no function that
+//! locks is async-signal-safe (`place.rs`).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,10 +62,17 @@ fn blocks_any(g: &'static G, signals: u64) -> bool {
         })
 }
 
-/// Whether the calling thread, which is foreign, may be in a signal handler.
-pub(super) fn may_be_on_thread() -> bool {
-    let signals = HANDLED.load(Ordering::Relaxed);
-    signals != 0 && signal::blocked() & signals != 0
+/// The signals of faults. A fault is the interrupted instruction's own, and none of the runtime's fault but
+/// that which reads a futex word, under a lock of which its thread knows. So a handler of these, as std's own,
+/// does not count on foreign threads.
+const FAULTS: u64 =
+    1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1) | 1 << (libc::SIGFPE - 1) | 1 << (libc::SIGILL - 1);
+
+/// Whether the calling thread, which is foreign, may be in a signal handler: it blocks a signal that has one,
+/// and `usually` (the signals that it blocks outside of handlers, if that is known) does not have it.
+pub(super) fn may_be_on_thread(usually: Option<u64>) -> bool {
+    let signals = HANDLED.load(Ordering::Relaxed) & !FAULTS;
+    signals != 0 && signal::blocked() & signals & !usually.unwrap_or(0) != 0
 }
 
 /// Defines functions that install handlers: `$handler` and `$flags` of `$signal` from their arguments.
