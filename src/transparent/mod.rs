@@ -29,17 +29,17 @@
 //!
 //! gort defines the functions of libc that block. The linker prefers a definition in the program to libc's,
 //! for Rust code, for C code and, because it exports them, for shared libraries. Each function asks first who
-//! calls (`caller.rs`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler
+//! calls (`who/`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler
 //! with a stack of its own, the runtime itself and a forked child get libc's.
 //!
 //! | what | how it waits | file |
 //! | --- | --- | --- |
-//! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `streams.rs`, `sockets.rs` |
-//! | poll, select, epoll_wait | the netpoller | `multiplex.rs` |
-//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex.rs`, `futex_table.rs` |
-//! | sleep, nanosleep | a timer | `sleep.rs` |
-//! | the end of a child process | a pidfd in the netpoller | `calls.rs` |
-//! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls.rs` |
+//! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `calls/streams.rs`, `calls/sockets.rs` |
+//! | poll, select, epoll_wait | the netpoller | `calls/multiplex.rs` |
+//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex/` |
+//! | sleep, nanosleep | a timer | `calls/sleep.rs` |
+//! | the end of a child process | a pidfd in the netpoller | `calls/blocking.rs` |
+//! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls/blocking.rs` |
 //! | pthread mutexes and condition variables, stdio, inline system calls | as without the feature | |
 //!
 //! # What differs from a thread
@@ -57,32 +57,19 @@
 //! - A signal handler that was installed with SA_NODEFER and without SA_ONSTACK, and that waits, parks the
 //!   goroutine that it interrupted.
 
-mod caller;
 mod calls;
-mod close;
 mod descriptor;
-mod enabled;
 mod futex;
-mod futex_call;
-mod futex_table;
-mod handlers;
-mod kind;
-mod known;
-mod late;
-mod limited;
-mod multiplex;
-mod place;
-mod real;
-mod sleep;
-mod sockets;
-mod streams;
-mod trust;
+mod who;
 
 use std::fmt;
 
-pub(crate) use self::late::make_all as make_late_wakes;
-use self::real::Pair;
-pub(crate) use self::trust::watch_changed;
+use self::calls::real::Pair;
+use self::calls::{blocking, multiplex, sleep, sockets, streams};
+pub(crate) use self::descriptor::watch_changed;
+use self::futex::call;
+pub(crate) use self::futex::late::make_all as make_late_wakes;
+use self::who::{enabled, handlers};
 use crate::arch;
 use crate::sys::process;
 
@@ -126,8 +113,11 @@ impl fmt::Display for EnableError {
 impl std::error::Error for EnableError {}
 
 fn pairs() -> impl Iterator<Item = &'static Pair> {
-    let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
-    tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, trust::PAIRS]).flatten()
+    let tables = [blocking::PAIRS, descriptor::CLOSE_PAIRS, call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
+    tables
+        .into_iter()
+        .chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, descriptor::TRUST_PAIRS])
+        .flatten()
 }
 
 /// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must
@@ -166,7 +156,7 @@ pub fn enable() -> Result<(), EnableError> {
     }
     handlers::add_installed();
     enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))?;
-    trust::begin();
+    descriptor::begin();
     Ok(())
 }
 

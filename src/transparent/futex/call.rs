@@ -1,6 +1,6 @@
 //! `syscall`, libc's function for any system call. Of those, `SYS_futex` on private futexes is what std,
 //! parking_lot and others wait with. Those that close and duplicate descriptors or change their flags are
-//! noted (`close.rs`, `trust.rs`). The rest go to the kernel.
+//! noted (`descriptor/`). The rest go to the kernel.
 //!
 //! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine
 //! that waits on one makes the call in a marked section.
@@ -9,16 +9,18 @@ use std::ffi::{c_int, c_long, c_uint};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use super::caller::{Outcome, caller, of_libc, report};
-use super::place::{Place, waits_as_thread};
-use super::real::Pair;
-use super::sleep::{SLICE, nanos_of};
-use super::{close, enabled, futex, trust};
+use super::wait_wake;
 use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock as caller_clock;
 use crate::sys::clock;
+use crate::transparent::calls::real::Pair;
+use crate::transparent::calls::sleep::{SLICE, nanos_of};
+use crate::transparent::descriptor;
+use crate::transparent::who::caller::{Outcome, caller, of_libc, report};
+use crate::transparent::who::enabled;
+use crate::transparent::who::place::{Place, waits_as_thread};
 
 /// The arguments of a system call.
 type Arguments = [usize; 6];
@@ -62,10 +64,10 @@ unsafe extern "C" fn syscall(
 fn other_call(number: c_long, arguments: Arguments) -> c_long {
     let [a, b, c, ..] = arguments;
     let outcome = match number {
-        libc::SYS_close => close::close(a as c_int),
-        libc::SYS_dup2 => close::dup2(a as c_int, b as c_int),
-        libc::SYS_dup3 => close::dup3(a as c_int, b as c_int, c as c_int),
-        libc::SYS_close_range => close::close_range(a as c_uint, b as c_uint, c as c_int),
+        libc::SYS_close => descriptor::close(a as c_int),
+        libc::SYS_dup2 => descriptor::dup2(a as c_int, b as c_int),
+        libc::SYS_dup3 => descriptor::dup3(a as c_int, b as c_int, c as c_int),
+        libc::SYS_close_range => descriptor::close_range(a as c_uint, b as c_uint, c as c_int),
         FUTEX_WAKE2 | FUTEX_REQUEUE2 => newer_wake(number, arguments),
         libc::SYS_futex_waitv | FUTEX_WAIT2 => marked(number, arguments),
         _ => {
@@ -73,7 +75,7 @@ fn other_call(number: c_long, arguments: Arguments) -> c_long {
             let result = unsafe { arch::libc_syscall(number, arguments) };
             if result >= 0 {
                 // SAFETY: as above.
-                unsafe { trust::call_made(number, arguments, result) };
+                unsafe { descriptor::call_made(number, arguments, result) };
             }
             return result;
         }
@@ -138,8 +140,8 @@ fn other_futex(arguments: Arguments) -> Outcome<isize> {
             // The kernel changes the second word; whom that concerns it knows only among its own waiters.
             // All of ours look at their words again.
             let by_kernel = to_kernel()?;
-            let ours =
-                futex::wake(address, count(value), u32::MAX) + futex::wake(second, usize::MAX, u32::MAX);
+            let ours = wait_wake::wake(address, count(value), u32::MAX)
+                + wait_wake::wake(second, usize::MAX, u32::MAX);
             Ok(by_kernel + ours as isize)
         }
         libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 | libc::FUTEX_WAIT_REQUEUE_PI => {
@@ -174,8 +176,8 @@ fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
     };
     let (value, bitset) = (value as u32, bitset as u32);
     let result = match g {
-        Some(g) => futex::wait(g, place, value, bitset, deadline),
-        None => futex::wait_as_thread(place, value, bitset, deadline),
+        Some(g) => wait_wake::wait(g, place, value, bitset, deadline),
+        None => wait_wake::wait_as_thread(place, value, bitset, deadline),
     };
     // Woken for no reason, as the kernel may do, too: the caller reads the clock again.
     report::<isize>(if of_slice && result == Err(libc::ETIMEDOUT) { Ok(0) } else { result }) as c_long
@@ -201,7 +203,7 @@ fn deadline_of(
 fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
     let [address, flags, value, d, e, f] = arguments;
     let wanted = count(value);
-    let woken = futex::wake(address, wanted, bitset);
+    let woken = wait_wake::wake(address, wanted, bitset);
     if woken == wanted {
         return Ok(woken as isize);
     }
@@ -220,7 +222,7 @@ fn newer_wake(number: c_long, arguments: Arguments) -> Outcome<isize> {
         // SAFETY: the kernel has read two waiters, of which the address is the second field.
         _ => (unsafe { *std::ptr::with_exposed_provenance::<u64>(first).add(1) } as usize, u32::MAX),
     };
-    Ok(by_kernel + futex::wake(address, usize::MAX, bitset) as isize)
+    Ok(by_kernel + wait_wake::wake(address, usize::MAX, bitset) as isize)
 }
 
 fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
@@ -229,10 +231,10 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
     if Place::own() == Place::Inside {
         // A handler that may have interrupted the runtime: all of ours look at their words again.
-        futex::wake(address, usize::MAX, u32::MAX);
+        wait_wake::wake(address, usize::MAX, u32::MAX);
         return kernel(libc::SYS_futex, arguments);
     }
-    let ours = futex::requeue(from, second, (wake, move_most), expected)?;
+    let ours = wait_wake::requeue(from, second, (wake, move_most), expected)?;
     // The kernel does the rest, without the comparison: it was made.
     let flags = (flags as c_int & !OPERATION) | libc::FUTEX_REQUEUE;
     let rest = [address, flags as usize, wake - ours.woken, move_most - ours.moved, second, 0];
@@ -244,5 +246,5 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
 static LIBCS: Hidden = Hidden::new(c"syscall");
 
 /// The function of this file.
-pub(super) const PAIRS: &[Pair] =
+pub(in crate::transparent) const PAIRS: &[Pair] =
     &[Pair { name: c"syscall", ours: || syscall as *const () as usize, libcs: &LIBCS }];

@@ -51,7 +51,7 @@ fn own_id() -> u32 {
 
 /// Runs `f`, which takes locks of the table. Nothing stops the caller meanwhile, unless it is a foreign
 /// thread that a signal handler of the program interrupts.
-pub(super) fn uninterrupted<R>(f: impl FnOnce() -> R) -> R {
+pub(in crate::transparent) fn uninterrupted<R>(f: impl FnOnce() -> R) -> R {
     match current() {
         Some(g) => runtime_section::on_own_m(g, |_| f()),
         None => {
@@ -66,7 +66,7 @@ pub(super) fn uninterrupted<R>(f: impl FnOnce() -> R) -> R {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::transparent) enum Place {
     /// Outside: it may do what user code does.
     Outside,
     /// A goroutine in a marked call: it has no P.
@@ -79,7 +79,7 @@ pub(super) enum Place {
 
 impl Place {
     /// That of the caller.
-    pub(super) fn own() -> Place {
+    pub(in crate::transparent) fn own() -> Place {
         match current() {
             Some(g) if g.in_runtime.get() != 0 => Place::Inside,
             Some(g) if !is_user_code(g) => Place::Beside,
@@ -100,7 +100,7 @@ fn is_runtimes(tid: u32) -> bool {
 
 /// Whether the caller is a thread, on which no goroutine runs, that may wait in the table: the runtime runs,
 /// whose housekeeper makes the wake-ups of signal handlers. Handlers do not wait on futexes.
-pub(super) fn waits_as_thread() -> bool {
+pub(in crate::transparent) fn waits_as_thread() -> bool {
     let free = current().is_none() && boot::has_started() && !HOLDS.get() && !is_runtimes(own_id());
     if free {
         learn_usually_blocked();
@@ -111,6 +111,6 @@ pub(super) fn waits_as_thread() -> bool {
 /// Whether the caller, on the thread where `g` runs, is `g` itself and no signal handler. It runs on the
 /// goroutine's own stack.
 #[inline]
-pub(super) fn is_user_code(g: &'static G) -> bool {
+pub(in crate::transparent) fn is_user_code(g: &'static G) -> bool {
     g.slot.stack().contains(&arch::stack_pointer()) && !handlers::is_on_stack_of(g)
 }

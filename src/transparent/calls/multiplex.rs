@@ -7,9 +7,6 @@
 
 use std::ffi::c_int;
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::close::close_quietly;
-use super::descriptor::{Mode, wait_for};
 use super::real::define;
 use super::sleep::{nanos_of, sleep_for};
 use crate::netpoll::Direction;
@@ -18,6 +15,8 @@ use crate::sched::park::clock;
 use crate::sched::types::g::G;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
+use crate::transparent::descriptor::{Mode, close_quietly, wait_for};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// An epoll instance for one call.
 struct Instance(c_int);

@@ -8,16 +8,16 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::descriptor::{Descriptor, Mode, if_ready, wait_for};
-use super::kind::{Kind, terminal_settings};
 use super::real::define;
-use super::trust::wait_limit;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
+use crate::transparent::descriptor::{
+    Descriptor, Kind, Mode, if_ready, terminal_settings, wait_for, wait_limit,
+};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// The most buffers of one call (IOV_MAX).
 const MOST_BUFFERS: usize = 1024;
@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 0x7fff_f000;
 
 /// Makes a call on a descriptor: first without blocking, then as often as the descriptor becomes ready.
 #[inline]
-pub(super) fn run(
+pub(in crate::transparent) fn run(
     number: c_int,
     direction: Direction,
     mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
@@ -41,7 +41,7 @@ pub(super) fn run(
 /// As [`run`], for reading up to `wanted` bytes. If the last read has emptied a stream, and there was no edge
 /// since, it waits before the first attempt.
 #[inline]
-pub(super) fn run_read(
+pub(in crate::transparent) fn run_read(
     number: c_int,
     wanted: usize,
     mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
@@ -75,7 +75,7 @@ fn noting_short_reads(number: c_int, wanted: usize, call: impl FnOnce() -> Outco
 
 /// The rest of [`run`], after an attempt without success.
 #[inline(never)]
-pub(super) fn wait_and_repeat(
+pub(in crate::transparent) fn wait_and_repeat(
     number: c_int,
     direction: Direction,
     call: impl FnMut(c_int, Mode) -> Outcome<isize>,
@@ -87,14 +87,14 @@ pub(super) fn wait_and_repeat(
 }
 
 /// Whether the user wants EAGAIN instead of waits.
-pub(super) fn is_nonblocking(number: c_int) -> bool {
+pub(in crate::transparent) fn is_nonblocking(number: c_int) -> bool {
     // SAFETY: no memory is passed.
     let flags = unsafe { syscall6(libc::SYS_fcntl, number as usize, libc::F_GETFL as usize, 0, 0, 0, 0) };
     flags >= 0 && flags as c_int & libc::O_NONBLOCK != 0
 }
 
 /// When a call that begins now times out, by SO_RCVTIMEO or SO_SNDTIMEO.
-pub(super) fn deadline_of(number: c_int, direction: Direction) -> u64 {
+pub(in crate::transparent) fn deadline_of(number: c_int, direction: Direction) -> u64 {
     let name = match direction {
         Direction::Read => libc::SO_RCVTIMEO,
         Direction::Write => libc::SO_SNDTIMEO,
@@ -111,7 +111,7 @@ pub(super) fn deadline_of(number: c_int, direction: Direction) -> u64 {
 }
 
 /// `call`, which may block, in a marked section, once the descriptor is ready.
-pub(super) fn when_ready(
+pub(in crate::transparent) fn when_ready(
     number: c_int,
     direction: Direction,
     mut call: impl FnMut(c_int) -> Outcome<isize>,
@@ -120,7 +120,7 @@ pub(super) fn when_ready(
 }
 
 /// The buffers of a call.
-pub(super) type Buffers = (*const libc::iovec, usize);
+pub(in crate::transparent) type Buffers = (*const libc::iovec, usize);
 
 /// What reading and writing differ in.
 struct Io {
@@ -275,19 +275,19 @@ fn length((buffers, count): Buffers) -> usize {
 }
 
 /// What is left of the buffers of a call that writes.
-pub(super) struct Rest {
+pub(in crate::transparent) struct Rest {
     buffers: Buffers,
     /// The first buffer, from which something was written: what is left of it.
     first: Option<libc::iovec>,
 }
 
 impl Rest {
-    pub(super) fn new(buffers: Buffers) -> Rest {
+    pub(in crate::transparent) fn new(buffers: Buffers) -> Rest {
         Rest { buffers, first: None }
     }
 
     /// The next ones to be written: what is left of one of them, or whole ones.
-    pub(super) fn buffers(&self) -> Buffers {
+    pub(in crate::transparent) fn buffers(&self) -> Buffers {
         self.first.as_ref().map_or(self.buffers, |first| (std::ptr::from_ref(first), 1))
     }
 
@@ -297,7 +297,7 @@ impl Rest {
     }
 
     /// Counts what was written. Returns whether that was the end.
-    pub(super) fn advance(&mut self, mut written: usize) -> bool {
+    pub(in crate::transparent) fn advance(&mut self, mut written: usize) -> bool {
         loop {
             if self.buffers.1 == 0 {
                 return true;

@@ -14,11 +14,11 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::real::Pair;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::run::runtime_section;
 use crate::sched::types::g::{G, thread_state};
 use crate::sys::signal;
+use crate::transparent::calls::real::Pair;
 
 /// The signals that have, or had, a handler of the program; bit 0 is signal 1.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -38,7 +38,7 @@ fn add(signal: c_int, handler: usize, flags: c_int) {
 }
 
 /// Adds the handlers that are there already.
-pub(super) fn add_installed() {
+pub(in crate::transparent) fn add_installed() {
     for signal in 1..=libc::SIGRTMAX() {
         if let Some((handler, flags)) = signal::programs_handler(signal) {
             add(signal, handler, flags);
@@ -48,7 +48,7 @@ pub(super) fn add_installed() {
 
 /// Whether the caller, which runs on the stack of `g`, is a signal handler.
 #[inline]
-pub(super) fn is_on_stack_of(g: &'static G) -> bool {
+pub(in crate::transparent) fn is_on_stack_of(g: &'static G) -> bool {
     let signals = ON_ANY_STACK.load(Ordering::Relaxed);
     signals != 0 && blocks_any(g, signals)
 }
@@ -70,7 +70,7 @@ const FAULTS: u64 =
 
 /// Whether the calling thread, which is foreign, may be in a signal handler: it blocks a signal that has one,
 /// and `usually` (the signals that it blocks outside of handlers, if that is known) does not have it.
-pub(super) fn may_be_on_thread(usually: Option<u64>) -> bool {
+pub(in crate::transparent) fn may_be_on_thread(usually: Option<u64>) -> bool {
     let signals = HANDLED.load(Ordering::Relaxed) & !FAULTS;
     signals != 0 && signal::blocked() & signals & !usually.unwrap_or(0) != 0
 }
@@ -82,7 +82,7 @@ macro_rules! define {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
         mod libcs {
             use super::Hidden;
-            $(pub(super) static $name: Hidden = Hidden::new($text);)*
+            $(pub(in crate::transparent) static $name: Hidden = Hidden::new($text);)*
         }
 
         $(
@@ -99,7 +99,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(super) const PAIRS: &[Pair] = &[$(Pair {
+        pub(in crate::transparent) const PAIRS: &[Pair] = &[$(Pair {
             name: $text,
             ours: || $name as *const () as usize,
             libcs: &libcs::$name,

@@ -23,14 +23,14 @@ static FLAG: AtomicPtr<AtomicBool> = AtomicPtr::new((&raw const NEVER).cast_mut(
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
-pub(super) fn is_on() -> bool {
+pub(in crate::transparent) fn is_on() -> bool {
     // SAFETY: a static, or a page that is never unmapped. Acquire pairs with the release in `turn_on`.
     unsafe { &*FLAG.load(Ordering::Acquire) }.load(Ordering::Relaxed)
         && (arch::VFORKS.load(Ordering::Relaxed) == 0 || is_own_process())
 }
 
 /// The process in which the hooks are on.
-pub(super) fn process() -> u32 {
+pub(in crate::transparent) fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
@@ -41,7 +41,7 @@ fn is_own_process() -> bool {
     process::id() == self::process()
 }
 
-pub(super) fn turn_on() -> io::Result<()> {
+pub(in crate::transparent) fn turn_on() -> io::Result<()> {
     if is_on() {
         return Ok(());
     }

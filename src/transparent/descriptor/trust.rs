@@ -1,7 +1,7 @@
 //! What is known of a stream socket, so that a wait needs no system calls to find it out.
 //!
 //! A wait has to know whether the descriptor is O_NONBLOCK, whether it has a timeout, and whether epoll
-//! watches it. Nobody tells us (`descriptor.rs`), so a wait asks: fcntl, getsockopt, epoll_ctl. For most
+//! watches it. Nobody tells us (`mod.rs`), so a wait asks: fcntl, getsockopt, epoll_ctl. For most
 //! descriptors that is how it stays. Stream sockets are waited for so often that the answers are kept, until
 //! something happens that may change them:
 //!
@@ -22,14 +22,14 @@
 use std::ffi::{c_int, c_long, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::descriptor::Descriptor;
-use super::enabled;
 use super::kind::Kind;
 use super::known::Epoch;
-use super::real::{Pair, Real};
-use super::streams::{deadline_of, is_nonblocking};
+use super::record::Descriptor;
 use crate::netpoll::Direction;
 use crate::timer::NEVER;
+use crate::transparent::calls::real::{Pair, Real};
+use crate::transparent::calls::streams::{deadline_of, is_nonblocking};
+use crate::transparent::who::enabled;
 
 /// Advanced by each change that may concern what is known.
 static EPOCH: Epoch = Epoch(AtomicU64::new(1));
@@ -39,7 +39,7 @@ static DUPLICATED: AtomicBool = AtomicBool::new(false);
 /// When a wait that begins now ends, by the timeout of the descriptor. `None`: it is O_NONBLOCK, and there is
 /// no wait.
 #[inline]
-pub(super) fn wait_limit(number: c_int, direction: Direction) -> Option<u64> {
+pub(in crate::transparent) fn wait_limit(number: c_int, direction: Direction) -> Option<u64> {
     let descriptor = Descriptor::existing(number).filter(|descriptor| descriptor.kind().is_trusted());
     let epoch = EPOCH.now();
     if descriptor.is_some_and(|descriptor| descriptor.known.waits_without_limit(direction as usize, epoch)) {
@@ -60,7 +60,7 @@ fn ask(number: c_int, direction: Direction, descriptor: Option<&'static Descript
 }
 
 /// Called after flags or timeouts of the number's open file may have changed.
-pub(super) fn settings_changed(number: c_int) {
+pub(in crate::transparent) fn settings_changed(number: c_int) {
     let known = Descriptor::existing(number).is_some_and(|descriptor| descriptor.known.may_be_known());
     if known || DUPLICATED.load(Ordering::Relaxed) {
         EPOCH.advance();
@@ -68,14 +68,14 @@ pub(super) fn settings_changed(number: c_int) {
 }
 
 /// Called when a number stands for another open file than before.
-pub(super) fn is_new(number: c_int) {
+pub(in crate::transparent) fn is_new(number: c_int) {
     if let Some(descriptor) = Descriptor::existing(number) {
         descriptor.forget();
     }
 }
 
 /// Called when a number stands for an open file that may have others. Safe in a signal handler.
-pub(super) fn is_duplicate(number: c_int) {
+pub(in crate::transparent) fn is_duplicate(number: c_int) {
     is_new(number);
     note_duplicate(number);
 }
@@ -96,7 +96,7 @@ pub(crate) fn watch_changed(number: c_int) {
 
 /// Called when the hooks have been switched on: sockets that are there already may have been duplicated
 /// before, as those that inetd passes to a program are.
-pub(super) fn begin() {
+pub(in crate::transparent) fn begin() {
     match std::fs::read_dir("/proc/self/fd") {
         Ok(all) => {
             let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -110,7 +110,7 @@ pub(super) fn begin() {
 ///
 /// # Safety
 /// The header is valid.
-pub(super) unsafe fn message_passed(message: *const libc::msghdr) {
+pub(in crate::transparent) unsafe fn message_passed(message: *const libc::msghdr) {
     // SAFETY: the caller's promise; the macros walk the control data as the kernel has written it.
     unsafe {
         let mut part =
@@ -130,7 +130,7 @@ pub(super) unsafe fn message_passed(message: *const libc::msghdr) {
 ///
 /// # Safety
 /// So many headers are valid.
-pub(super) unsafe fn messages_passed(messages: *const libc::mmsghdr, count: c_int) {
+pub(in crate::transparent) unsafe fn messages_passed(messages: *const libc::mmsghdr, count: c_int) {
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: the caller's promise.
         unsafe { message_passed(&raw const (*messages.add(at)).msg_hdr) };
@@ -138,7 +138,7 @@ pub(super) unsafe fn messages_passed(messages: *const libc::mmsghdr, count: c_in
 }
 
 /// Called after a command of `fcntl`.
-pub(super) fn command_given(number: c_int, command: c_int, result: c_int) {
+pub(in crate::transparent) fn command_given(number: c_int, command: c_int, result: c_int) {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC if result >= 0 => is_duplicate(result),
         libc::F_SETFL => settings_changed(number),
@@ -164,7 +164,7 @@ fn option_set(number: c_int, level: c_int, name: c_int) {
 ///
 /// # Safety
 /// The arguments are those of the call.
-pub(super) unsafe fn call_made(call: c_long, arguments: [usize; 6], result: c_long) {
+pub(in crate::transparent) unsafe fn call_made(call: c_long, arguments: [usize; 6], result: c_long) {
     let [a, b, c, d, ..] = arguments;
     let (number, made) = (a as c_int, result as c_int);
     match call {
@@ -202,7 +202,7 @@ macro_rules! define {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
         mod libcs {
             use super::*;
-            $(pub(super) static $name: Real<unsafe extern "C" fn($($type),*) -> c_int> = Real::new(
+            $(pub(in crate::transparent) static $name: Real<unsafe extern "C" fn($($type),*) -> c_int> = Real::new(
                 match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => unreachable!(),
@@ -224,7 +224,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(super) const PAIRS: &[Pair] = &[$(Pair {
+        pub(in crate::transparent) const PAIRS: &[Pair] = &[$(Pair {
             name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => unreachable!(),

@@ -3,13 +3,13 @@
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 
-use super::descriptor::Descriptor;
+use super::record::Descriptor;
 use crate::sys::syscall::syscall6;
 
 /// What a descriptor is, as far as it decides how to try without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(in crate::transparent) enum Kind {
     Unknown,
     /// `recv` and `send` take MSG_DONTWAIT.
     Socket,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn from_u8(value: u8) -> Kind {
+    pub(in crate::transparent) fn from_u8(value: u8) -> Kind {
         match value {
             1 => Kind::Socket,
             2 => Kind::StreamSocket,
@@ -43,7 +43,7 @@ impl Kind {
 
     /// The kind of a descriptor, by a hint that was right not long ago, or by asking the kernel.
     #[inline]
-    pub(super) fn of(fd: c_int) -> Kind {
+    pub(in crate::transparent) fn of(fd: c_int) -> Kind {
         match Descriptor::existing(fd).map(Descriptor::kind) {
             None | Some(Kind::Unknown) => Kind::ask(fd),
             Some(known) => known,
@@ -52,7 +52,7 @@ impl Kind {
 
     /// Asks the kernel, and notes the answer.
     #[cold]
-    pub(super) fn ask(fd: c_int) -> Kind {
+    pub(in crate::transparent) fn ask(fd: c_int) -> Kind {
         let descriptor = Descriptor::of(fd);
         let generation = descriptor.map(|descriptor| descriptor.known.facts().generation());
         let kind = Kind::look(fd);
@@ -63,7 +63,7 @@ impl Kind {
     }
 
     /// Asks the kernel. Safe in a signal handler.
-    pub(super) fn look(fd: c_int) -> Kind {
+    pub(in crate::transparent) fn look(fd: c_int) -> Kind {
         let mut status = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: fstat writes a stat.
         let result =
@@ -83,19 +83,19 @@ impl Kind {
         }
     }
 
-    pub(super) fn is_socket(self) -> bool {
+    pub(in crate::transparent) fn is_socket(self) -> bool {
         matches!(self, Kind::Socket | Kind::StreamSocket | Kind::Tcp)
     }
 
     /// Whether `trust.rs` keeps what is known of it.
     #[inline]
-    pub(super) fn is_trusted(self) -> bool {
+    pub(in crate::transparent) fn is_trusted(self) -> bool {
         matches!(self, Kind::StreamSocket | Kind::Tcp)
     }
 }
 
 /// Whether a socket is of an internet domain.
-pub(super) fn is_internet(fd: c_int) -> bool {
+pub(in crate::transparent) fn is_internet(fd: c_int) -> bool {
     matches!(socket_option(fd, libc::SO_DOMAIN), libc::AF_INET | libc::AF_INET6)
 }
 
@@ -104,7 +104,7 @@ fn is_tcp(fd: c_int) -> bool {
 }
 
 /// An option of a socket that is an integer; -1 if it has none.
-pub(super) fn socket_option(fd: c_int, name: c_int) -> c_int {
+pub(in crate::transparent) fn socket_option(fd: c_int, name: c_int) -> c_int {
     let (mut value, mut size) = (0 as c_int, size_of::<c_int>() as libc::socklen_t);
     // SAFETY: the kernel writes an int.
     let result = unsafe {
@@ -117,7 +117,7 @@ pub(super) fn socket_option(fd: c_int, name: c_int) -> c_int {
 /// The kernel's `struct termios`, which is not libc's.
 #[repr(C)]
 #[derive(Default)]
-pub(super) struct TerminalSettings {
+pub(in crate::transparent) struct TerminalSettings {
     flags: [u32; 3],
     local_flags: u32,
     line: u8,
@@ -126,13 +126,13 @@ pub(super) struct TerminalSettings {
 
 impl TerminalSettings {
     /// Whether reads return although there is no input.
-    pub(super) fn reads_nothing(&self) -> bool {
+    pub(in crate::transparent) fn reads_nothing(&self) -> bool {
         self.local_flags & libc::ICANON == 0 && self.control[libc::VMIN] == 0
     }
 }
 
 /// The settings of a terminal; `None` if the descriptor is none.
-pub(super) fn terminal_settings(fd: c_int) -> Option<TerminalSettings> {
+pub(in crate::transparent) fn terminal_settings(fd: c_int) -> Option<TerminalSettings> {
     let mut settings = TerminalSettings::default();
     let at = &raw mut settings as usize;
     // SAFETY: the kernel writes the struct.
