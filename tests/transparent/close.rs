@@ -141,6 +141,9 @@ fn a_wait_outlives_the_close_of_all_numbers() {
 
 #[test]
 fn shutdown_ends_waits() {
+    if !alone("close::shutdown_ends_waits") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

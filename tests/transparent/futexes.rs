@@ -67,6 +67,9 @@ fn waits_with_a_timeout_end() {
 
 #[test]
 fn park_and_unpark_meet() {
+    if !alone("futexes::park_and_unpark_meet") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let (sender, receiver) = mpsc::channel();
