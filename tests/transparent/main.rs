@@ -11,12 +11,14 @@ mod common;
 
 mod children;
 mod close;
+mod contract;
 mod crowd;
 mod files;
 mod futexes;
 mod handlers;
 mod like_threads;
 mod limits;
+mod sandbox;
 mod sleep;
 mod sockets;
 mod stress;

@@ -34,7 +34,7 @@ fn waited_for<S: Read + Send + 'static>(mut stream: S, peer: &mut impl Write) ->
 }
 
 /// Sends two bytes with a descriptor.
-fn send_with_descriptor(socket: &UnixStream, passed: i32) {
+pub(crate) fn send_with_descriptor(socket: &UnixStream, passed: i32) {
     let mut bytes = *b"ab";
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 2 };
     let mut control = [0u64; 8];
