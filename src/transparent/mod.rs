@@ -44,16 +44,25 @@
 //!
 //! # What differs from a thread
 //!
-//! - A wait is not interrupted by signals: no call returns EINTR because of one.
+//! - A wait that parks is not interrupted by signals: it does not return EINTR, whatever the handler's flags
+//!   say. A handler that is to end a wait writes to a pipe, wakes a futex or shuts a socket down.
 //! - Inside [`Context::limit`](crate::context::Context::limit), reads, writes, `accept`, `connect` and the
 //!   waits for a child fail with `TimedOut` when the context ends. (`Interrupted` would be wrong: std's
-//!   `read_exact` and its kin try again after it.) A futex wait with a timeout times out. A sleep goes on:
-//!   std would sleep again.
-//! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` takes virtual time.
+//!   `read_exact` and its kin try again after it.) A futex wait with a timeout times out. If the caller waits
+//!   for the same futex again, as `mpsc::recv_timeout` does until its own deadline, the next waits time out
+//!   after up to 10 ms. A sleep goes on: std would sleep again.
+//! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` and timeouts take virtual time. std's
+//!   clock is real there, though, so what compares its moments, as `mpsc::recv_timeout` and
+//!   `Condvar::wait_timeout_while` do, waits again and again.
 //! - O_NONBLOCK of a descriptor is never changed, but by `connect` of an internet socket, for the length of
 //!   one system call.
 //! - SO_RCVLOWAT is not honoured by reads that find less than that at once.
-//! - A stream socket whose flags or timeouts another process changes keeps those that this process knew.
+//! - A stream socket whose flags or timeouts change by inline system calls, or in another process that shares
+//!   it, keeps those that this process knew.
+//! - A wake-up of a private futex by an inline system call does not find what waits in gort's table: it is
+//!   lost. (A wait by one is found.)
+//! - A descriptor of gort's own sockets must not be waited for by functions of libc as well: one
+//!   registration with epoll replaces the other.
 //! - A signal handler that was installed with SA_NODEFER and without SA_ONSTACK, and that waits, parks the
 //!   goroutine that it interrupted.
 

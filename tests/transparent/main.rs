@@ -27,8 +27,8 @@ mod who;
 
 use std::sync::Once;
 
-/// Waits until the process has no more threads than those of before (`before`) and some for the runtime. Threads
-/// that were needed for a moment, as when sysmon took a P of a slow call, end later.
+/// Waits until the process has no more threads than `before` and some for the runtime. Threads that were
+/// needed for a moment, as when sysmon took the P of a slow call, end later.
 #[track_caller]
 fn until_few_threads(before: usize) {
     let most = before + gort::runtime::max_procs() + 8;

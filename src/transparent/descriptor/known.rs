@@ -110,8 +110,8 @@ impl Limit {
     }
 }
 
-/// Counts the changes of flags and timeouts, from 1 on. A number's word has room for 2^40 of them; after that,
-/// nothing is known any more.
+/// Counts the changes of flags and timeouts, from 1 on. A number's word has room for 2^40 of them; after
+/// that, nothing is known any more.
 pub(super) struct Epoch(pub(super) AtomicU64);
 
 impl Epoch {

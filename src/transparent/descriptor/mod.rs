@@ -1,5 +1,5 @@
-//! Descriptors of code that knows nothing of gort: waiting until one is ready (`wait.rs`), and what is known of
-//! their numbers (`record.rs`).
+//! Descriptors of code that knows nothing of gort: waiting until one is ready (`wait.rs`), and what is known
+//! of their numbers (`record.rs`).
 //!
 //! Nobody tells us when such a descriptor is opened, closed (by a system call that bypasses libc, or inside
 //! of libc) or duplicated. So a wait relies on nothing that was true before. It goes like this:
@@ -19,8 +19,8 @@
 //! users go on with the duplicate, close the number, and wake the users. The last one closes the duplicate. A
 //! close_range may close the duplicate, too: then they move on to another. A user that comes between the look
 //! at the users and the close is woken after it, and its attempt fails with EBADF, as that of a thread which
-//! called later. Where there can be no duplicate (the process has no number left, or a signal handler closes),
-//! the users of that moment are outdated: their calls fail with EBADF.
+//! called later. Where there can be no duplicate (the process has no number left, or a signal handler
+//! closes), the users of that moment are outdated: their calls fail with EBADF.
 //!
 //! **Calls that cannot be waited for.** epoll says that a descriptor is ready, but the call would block: a
 //! datagram for a full socket, an exceptional condition that poll does not know. A call that was woken twice

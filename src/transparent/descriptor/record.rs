@@ -1,5 +1,5 @@
-//! The records of descriptor numbers: a table that grows, and what each record holds. What is known of a number
-//! is in `known.rs`, its users are in `users.rs`.
+//! The records of descriptor numbers: a table that grows, and what each record holds. What is known of a
+//! number is in `known.rs`, its users are in `users.rs`.
 
 use std::ffi::c_int;
 use std::ptr;

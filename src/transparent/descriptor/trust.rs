@@ -7,8 +7,8 @@
 //!
 //! - T1. **A number gets another open file.** Whatever closes the number or makes a new one forgets what was
 //!   known of it: close, dup2, dup3, close_range; socket, socketpair, accept, dup, fcntl, and a message with
-//!   descriptors; each also by the function `syscall`. Only a program that closes a socket *and* opens another
-//!   one by inline system calls would deceive us, and one that changes flags or timeouts by those.
+//!   descriptors; each also by the function `syscall`. Only a program that closes a socket *and* opens
+//!   another one by inline system calls would deceive us, and one that changes flags or timeouts by those.
 //! - T2. **Flags and timeouts change.** They belong to the open file, which several numbers may share. So a
 //!   change advances an epoch that makes all earlier answers invalid, unless nothing is known of that number
 //!   and no socket of this process was ever duplicated. The argument stands in `known.rs` (K2).
@@ -202,7 +202,7 @@ macro_rules! define {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
         mod libcs {
             use super::*;
-            $(pub(in crate::transparent) static $name: Real<unsafe extern "C" fn($($type),*) -> c_int> = Real::new(
+            $(pub(super) static $name: Real<unsafe extern "C" fn($($type),*) -> c_int> = Real::new(
                 match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => unreachable!(),

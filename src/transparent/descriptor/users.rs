@@ -1,5 +1,5 @@
-//! The calls that wait for a number, and what becomes of them when it is closed. The head of `mod.rs` says how
-//! that goes.
+//! The calls that wait for a number, and what becomes of them when it is closed. The head of `mod.rs` says
+//! how that goes.
 
 use std::cell::Cell;
 use std::ffi::c_int;

@@ -63,8 +63,8 @@ fn blocks_any(g: &'static G, signals: u64) -> bool {
 }
 
 /// The signals of faults. A fault is the interrupted instruction's own, and none of the runtime's fault but
-/// that which reads a futex word, under a lock of which its thread knows. So a handler of these, as std's own,
-/// does not count on foreign threads.
+/// that which reads a futex word, under a lock of which its thread knows. So a handler of these, as std's
+/// own, does not count on foreign threads.
 const FAULTS: u64 =
     1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1) | 1 << (libc::SIGFPE - 1) | 1 << (libc::SIGILL - 1);
 
