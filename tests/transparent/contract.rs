@@ -316,3 +316,32 @@ fn timed_waits_of_std_take_virtual_time_in_a_bubble() {
     });
     assert!(real.elapsed() < hour / 10);
 }
+
+#[test]
+fn a_trace_shows_the_waits_of_std() {
+    if !alone("contract::a_trace_shows_the_waits_of_std") {
+        return;
+    }
+    let _watchdog = super::enable();
+    let directory = TempDir::new();
+    let path = directory.path().join("trace");
+    gort::run(move || {
+        gort::trace::start(std::fs::File::create(&path).unwrap()).unwrap();
+        let (mut one, mut two) = UnixStream::pair().unwrap();
+        let reads = that_waits(move || one.read_exact(&mut [0]).unwrap());
+        let lock = std::sync::Arc::new(Mutex::new(()));
+        let other = std::sync::Arc::clone(&lock);
+        let guard = lock.lock().unwrap();
+        let locks = that_waits(move || drop(other.lock().unwrap()));
+        drop(guard);
+        two.write_all(b"x").unwrap();
+        reads.join().unwrap();
+        locks.join().unwrap();
+        gort::trace::stop().unwrap();
+        let trace = std::fs::read(&path).unwrap();
+        for reason in ["network", "sync (futex)"] {
+            let found = trace.windows(reason.len()).any(|part| part == reason.as_bytes());
+            assert!(found, "no wait because of {reason}");
+        }
+    });
+}

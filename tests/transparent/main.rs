@@ -21,6 +21,7 @@ mod limits;
 mod sandbox;
 mod sleep;
 mod sockets;
+mod stack;
 mod stress;
 mod trust;
 mod who;

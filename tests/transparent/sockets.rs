@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::common::{TempDir, alone, amount, join_all, threads, until};
+use super::common::{
+    TempDir, alone, amount, child, is_child, join_all, run_ok, set_soft_limit, threads, until,
+};
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -22,37 +24,20 @@ fn waiting() -> usize {
     gort::runtime::stats().goroutines.waiting
 }
 
-#[test]
-fn idle_and_active_connections_hold_no_threads() {
-    if !alone("sockets::idle_and_active_connections_hold_no_threads") {
-        return;
-    }
-    let _watchdog = super::enable();
-    let (idle, active, rounds) = (amount(300, 9_000), amount(50, 900), amount(20, 100));
+/// How many connections are idle, how many are active, and how often these send.
+fn connections() -> (usize, usize, usize) {
+    (amount(300, 10_000), amount(50, 1_000), amount(20, 100))
+}
+
+/// The other process, because each has a limit of descriptors. Ends when the server closes the first connection.
+fn clients(address: &str) {
+    let (idle, active, rounds) = connections();
     let before = threads().len();
-    gort::run(move || {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let served = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&served);
-        let server = gort::spawn(move || {
-            let connections = (0..idle + active).map(|_| {
-                let (mut peer, _) = listener.accept().unwrap();
-                counted.fetch_add(1, Ordering::Relaxed);
-                gort::spawn(move || {
-                    let mut buffer = [0; 64];
-                    loop {
-                        match peer.read(&mut buffer).unwrap() {
-                            0 => break,
-                            n => peer.write_all(&buffer[..n]).unwrap(),
-                        }
-                    }
-                })
-            });
-            join_all(connections.collect::<Vec<_>>());
-        });
-        let quiet: Vec<_> = (0..idle).map(|_| TcpStream::connect(address).unwrap()).collect();
+    gort::run(|| {
+        let mut control = TcpStream::connect(address).unwrap();
+        let quiet: Vec<_> = (1..idle).map(|_| TcpStream::connect(address).unwrap()).collect();
         let clients = (0..active).map(|n| {
+            let address = address.to_string();
             gort::spawn(move || {
                 let mut stream = TcpStream::connect(address).unwrap();
                 for round in 0..rounds {
@@ -65,13 +50,59 @@ fn idle_and_active_connections_hold_no_threads() {
             })
         });
         let clients: Vec<_> = clients.collect();
-        // While they are at it, and when only the idle ones are left.
         super::until_few_threads(before);
         join_all(clients);
-        assert_eq!(served.load(Ordering::Relaxed), idle + active);
-        super::until_few_threads(before);
+        control.write_all(b"done").unwrap();
+        assert_eq!(control.read(&mut [0; 4]).unwrap(), 4);
+        assert_eq!(control.read(&mut [0; 4]).unwrap(), 0);
         drop(quiet);
-        server.join().unwrap();
+    });
+}
+
+#[test]
+fn idle_and_active_connections_hold_no_threads() {
+    const NAME: &str = "sockets::idle_and_active_connections_hold_no_threads";
+    const ADDRESS: &str = "GORT_TEST_ADDRESS";
+    if !is_child("clients") && !alone(NAME) {
+        return;
+    }
+    let _watchdog = super::enable();
+    if is_child("clients") {
+        return clients(&std::env::var(ADDRESS).unwrap());
+    }
+    let (idle, active, _) = connections();
+    set_soft_limit(libc::RLIMIT_NOFILE, (idle + active + 200) as u64);
+    let before = threads().len();
+    gort::run(move || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut clients = child(NAME, "clients");
+        clients.env(ADDRESS, listener.local_addr().unwrap().to_string());
+        let clients = gort::spawn(move || run_ok(clients));
+        let (done, all_done) = std::sync::mpsc::channel();
+        let echoes = (0..idle + active).map(|_| {
+            let (mut peer, _) = listener.accept().unwrap();
+            let done = done.clone();
+            gort::spawn(move || {
+                let mut buffer = [0; 64];
+                loop {
+                    match peer.read(&mut buffer).unwrap() {
+                        0 => break,
+                        n if &buffer[..n] == b"done" => {
+                            // The others are idle now.
+                            done.send(()).unwrap();
+                            peer.write_all(b"done").unwrap();
+                            break;
+                        }
+                        n => peer.write_all(&buffer[..n]).unwrap(),
+                    }
+                }
+            })
+        });
+        let echoes: Vec<_> = echoes.collect();
+        super::until_few_threads(before);
+        all_done.recv().unwrap();
+        join_all(echoes);
+        clients.join().unwrap();
     });
 }
 
