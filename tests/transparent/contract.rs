@@ -267,6 +267,37 @@ fn files_go_into_sockets_and_into_files() {
 }
 
 #[test]
+fn one_file_goes_into_several_sockets_at_once() {
+    let _watchdog = super::enable();
+    let directory = TempDir::new();
+    let path = directory.path().join("file");
+    std::fs::write(&path, vec![7; 2 << 20]).unwrap();
+    gort::run(move || {
+        let file = std::sync::Arc::new(std::fs::File::open(&path).unwrap());
+        // Nobody reads at the other end of the first, so it stays full.
+        let sockets: Vec<_> = (0..2).map(|_| UnixStream::pair().unwrap()).collect();
+        let mut sends = Vec::new();
+        for (_, to) in &sockets {
+            let (to, file) = (to.try_clone().unwrap(), std::sync::Arc::clone(&file));
+            sends.push(gort::spawn(move || {
+                let mut at = 0;
+                while at < 2 << 20 {
+                    let left = (2 << 20) - at as usize;
+                    let sent = unsafe { libc::sendfile(to.as_raw_fd(), file.as_raw_fd(), &raw mut at, left) };
+                    assert!(sent > 0);
+                }
+            }));
+            gort::sleep(Duration::from_millis(20));
+        }
+        (&sockets[1].0).read_exact(&mut vec![0; 2 << 20]).unwrap();
+        until("the second is done", || sends[1].is_finished());
+        assert!(!sends[0].is_finished());
+        (&sockets[0].0).read_exact(&mut vec![0; 2 << 20]).unwrap();
+        sends.into_iter().for_each(|send| send.join().unwrap());
+    });
+}
+
+#[test]
 fn a_wait_for_a_lock_of_a_file_lets_others_run() {
     let _watchdog = super::enable();
     let _procs = Procs::set(1);

@@ -7,7 +7,6 @@
 //! EBADF, and the housekeeper wakes it.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::atomic::Ordering;
 
 use super::record::Descriptor;
 use super::trust;
@@ -37,7 +36,7 @@ fn before_close((fd, descriptor): (c_int, &'static Descriptor)) {
 
 fn after_close((_, descriptor): (c_int, &'static Descriptor)) {
     descriptor.forget();
-    if descriptor.moved_away.swap(false, Ordering::SeqCst) || descriptor.has_users() {
+    if descriptor.has_users_to_wake() {
         if may_lock() {
             descriptor.wake_users();
         } else {
@@ -128,16 +127,17 @@ mod hooks {
         report(super::close_range(first, last, flags))
     }
 
-    /// glibc's goes on with one number after the other where the kernel does not have close_range.
+    /// Where the kernel does not have close_range, libc's closes one number after the other.
     #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
     unsafe extern "C" fn closefrom(first: c_int) {
-        let first = first.max(0) as c_uint;
-        if super::close_range(first, c_uint::MAX, 0) == Err(libc::ENOSYS)
-            && let Ok(all) = std::fs::read_dir("/proc/self/fd")
-        {
-            let numbers = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            let wanted: Vec<c_int> = numbers.filter(|&fd: &c_int| fd as c_uint >= first).collect();
-            wanted.into_iter().for_each(close_quietly);
+        type Function = unsafe extern "C" fn(c_int);
+        if super::close_range(first.max(0) as c_uint, c_uint::MAX, 0) != Err(libc::ENOSYS) {
+            return;
+        }
+        match LIBCS[3].address() {
+            0 => {}
+            // SAFETY: libc's function has this type; the caller vouches for the argument.
+            address => unsafe { std::mem::transmute::<usize, Function>(address)(first) },
         }
     }
 

@@ -150,7 +150,7 @@ impl Descriptor {
 
     /// Whether calls wait, or are about to. After a close: those that are not seen here see that the number
     /// is closed.
-    pub(in crate::transparent) fn has_users(&self) -> bool {
+    pub(super) fn has_users(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::SeqCst) != 0
     }
@@ -222,8 +222,14 @@ impl Descriptor {
         count
     }
 
+    /// After a close: whether calls wait in the poll words that do not know of it.
+    pub(in crate::transparent) fn has_users_to_wake(&self) -> bool {
+        self.moved_away.load(Ordering::SeqCst) || self.has_users()
+    }
+
     /// Wakes what waits in the poll words, to look again.
     pub(in crate::transparent) fn wake_users(&self) {
+        self.moved_away.store(false, Ordering::SeqCst);
         if let Some(registration) = self.known_registration() {
             registration.kick(Direction::Read);
             registration.kick(Direction::Write);

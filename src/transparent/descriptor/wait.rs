@@ -212,6 +212,10 @@ pub(in crate::transparent) fn if_ready<R>(
     mode: Mode,
     call: impl FnOnce() -> Outcome<R>,
 ) -> Outcome<R> {
+    // A file is always ready, and calls on it do not wait for each other: many may send one file.
+    if Kind::of(number) == Kind::File {
+        return call();
+    }
     let turn = match (mode, Descriptor::of(number)) {
         (Mode::First, Some(descriptor)) => match descriptor.try_turn(direction) {
             // With O_NONBLOCK, nobody waits for a turn.

@@ -81,6 +81,6 @@ pub(crate) fn make_all() {
     }
     if CLOSED.swap(false, Ordering::Relaxed) {
         let all = Descriptor::known(0, u32::MAX);
-        all.filter(|(_, one)| one.has_users()).for_each(|(_, one)| one.wake_users());
+        all.filter(|(_, one)| one.has_users_to_wake()).for_each(|(_, one)| one.wake_users());
     }
 }
