@@ -18,6 +18,8 @@ static HOOKS: Hooks = Hooks {
     signal_on_m,
     all_idle: diag::all_idle,
     housekeep,
+    #[cfg(feature = "transparent")]
+    watch_changed: crate::transparent::watch_changed,
     sample_stack: diag::dump::unwind::sample,
     #[cfg(feature = "debug")]
     wait_ended: Some(crate::profile::wait_ended),

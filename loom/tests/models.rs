@@ -57,6 +57,10 @@ run! {
     join = gort_loom::models::join:
         a_finished_goroutine_needs_no_wait
         exactly_one_side_sees_the_other;
+    known = gort_loom::models::known:
+        a_change_of_flags_makes_all_answers_before_it_old
+        two_that_ask_do_not_hide_each_other
+        what_was_found_before_a_number_was_reused_is_not_noted;
     netpoll = gort_loom::models::netpoll:
         a_changed_deadline_is_seen
         a_deadline_and_an_edge_never_both_end_a_wait
@@ -134,4 +138,10 @@ fn the_idle_model_finds_a_kept_goroutine_that_nobody_looks_after() {
 #[should_panic(expected = "deadlock")]
 fn the_futex_model_finds_a_missing_fence() {
     gort_loom::models::futex::a_waker_that_does_not_fence_loses_the_waiter();
+}
+
+#[test]
+#[should_panic(expected = "an answer of before the change is trusted")]
+fn the_known_model_finds_a_caller_that_is_asking() {
+    gort_loom::models::known::a_change_that_looks_for_answers_only_leaves_an_old_one();
 }

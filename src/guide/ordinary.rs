@@ -56,6 +56,7 @@
 //! | `thread::sleep`, `usleep`, `nanosleep` | parks |
 //! | `Child::wait`, `waitpid` for one child | parks |
 //! | files, `fsync`, `flock`, opening a FIFO, `connect` of a Unix socket | takes a thread, from the first moment |
+//! | `splice`, `sendfile`, `recvmmsg`, `sendmmsg`, `recv` with MSG_WAITALL | parks until there is something to transfer; the rest takes a thread |
 //! | names: `ToSocketAddrs`, `getaddrinfo` | takes a thread, from the first moment |
 //! | `JoinHandle::join` of an OS thread | takes a thread, from the first moment |
 //! | mutexes and condition variables of C and C++ (`pthread_…`), stdio, system calls that bypass libc | takes a thread; the runtime [notices](super::blocking#unmarked-blocking-calls) |
@@ -71,7 +72,7 @@
 //!
 //! A call of a function that is not going to wait costs some nanoseconds more, on OS threads, too. A
 //! goroutine that waits on a lock or sleeps needs no more memory than in gort's own types (about 5 kB); one
-//! that waits at a socket or in `mpsc` needs a second page of stack. `compare/run --only std` compares all of
+//! that waits at a socket or in `mpsc` needs a second page of stack (about 10 kB). `compare/run --only std` compares all of
 //! this with gort's own types.
 //!
 //! # What differs from a thread

@@ -2,6 +2,8 @@
 //! core, so the core never imports them: it calls functions of this table, which `wiring.rs` fills and
 //! `boot.rs` registers.
 
+#[cfg(feature = "transparent")]
+use std::ffi::c_int;
 use std::ffi::c_void;
 use std::time::Instant;
 
@@ -29,6 +31,9 @@ pub(crate) struct Hooks {
     /// Called by the housekeeper when it is awake: serves requests. Returns the time at which it wants to be
     /// called again.
     pub(crate) housekeep: fn() -> Option<Instant>,
+    /// A descriptor was registered with the netpoller, or deregistered.
+    #[cfg(feature = "transparent")]
+    pub(crate) watch_changed: fn(c_int),
     /// Calls its argument with the frames of the caller: see `event/`. Called inside the runtime.
     pub(crate) sample_stack: Sampler,
     /// Called with each wait that ends while waits are profiled. `None` without the feature `debug`.

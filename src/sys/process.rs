@@ -6,6 +6,13 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::syscall::syscall6;
 
+/// The kernel's id of this process. A child of vfork, which shares the memory, gets its own.
+#[cfg(feature = "transparent")]
+pub(crate) fn id() -> u32 {
+    // SAFETY: no preconditions.
+    (unsafe { syscall6(libc::SYS_getpid, 0, 0, 0, 0, 0, 0) }) as u32
+}
+
 /// Opens a descriptor that becomes readable when the child process `pid` ends. The caller must not have
 /// waited for the child yet; otherwise `pid` may belong to another process by now. Fails if the kernel is
 /// older than 5.3, if a sandbox forbids the call, or if the process has no descriptors left.

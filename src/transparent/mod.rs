@@ -29,58 +29,56 @@
 //!
 //! gort defines the functions of libc that block. The linker prefers a definition in the program to libc's,
 //! for Rust code, for C code and, because it exports them, for shared libraries. Each function asks first who
-//! calls (`caller.rs`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler
+//! calls (`who/`): only a goroutine that runs user code gets ours. A foreign thread, a signal handler
 //! with a stack of its own, the runtime itself and a forked child get libc's.
 //!
 //! | what | how it waits | file |
 //! | --- | --- | --- |
-//! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `streams.rs`, `sockets.rs` |
-//! | poll, select, epoll_wait | the netpoller | `multiplex.rs` |
-//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex.rs`, `futex_table.rs` |
-//! | sleep, nanosleep | a timer | `sleep.rs` |
-//! | the end of a child process | a pidfd in the netpoller | `calls.rs` |
-//! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls.rs` |
+//! | sockets, pipes, terminals, eventfds | an attempt without blocking, then the netpoller | `calls/streams.rs`, `calls/sockets.rs` |
+//! | poll, select, epoll_wait | the netpoller | `calls/multiplex.rs` |
+//! | futexes of std, parking_lot, crossbeam | parked in a table by address, which threads share | `futex/` |
+//! | sleep, nanosleep | a timer | `calls/sleep.rs` |
+//! | the end of a child process | a pidfd in the netpoller | `calls/blocking.rs` |
+//! | files, locks of files, getaddrinfo, pthread_join | a marked call, which holds its thread | `calls/blocking.rs` |
 //! | pthread mutexes and condition variables, stdio, inline system calls | as without the feature | |
 //!
 //! # What differs from a thread
 //!
-//! - A wait is not interrupted by signals: no call returns EINTR because of one.
+//! - A wait that parks is not interrupted by signals: it does not return EINTR, whatever the handler's flags
+//!   say. A handler that is to end a wait writes to a pipe, wakes a futex or shuts a socket down.
 //! - Inside [`Context::limit`](crate::context::Context::limit), reads, writes, `accept`, `connect` and the
 //!   waits for a child fail with `TimedOut` when the context ends. (`Interrupted` would be wrong: std's
-//!   `read_exact` and its kin try again after it.) A futex wait with a timeout times out. A sleep goes on:
-//!   std would sleep again.
-//! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` takes virtual time.
+//!   `read_exact` and its kin try again after it.) A futex wait with a timeout times out. If the caller waits
+//!   for the same futex again, as `mpsc::recv_timeout` does until its own deadline, the next waits time out
+//!   after up to 10 ms. A sleep goes on: std would sleep again.
+//! - In a bubble of [`testing`](crate::testing), `std::thread::sleep` and timeouts take virtual time. std's
+//!   clock is real there, though, so what compares its moments, as `mpsc::recv_timeout` and
+//!   `Condvar::wait_timeout_while` do, waits again and again.
 //! - O_NONBLOCK of a descriptor is never changed, but by `connect` of an internet socket, for the length of
 //!   one system call.
 //! - SO_RCVLOWAT is not honoured by reads that find less than that at once.
-//! - A stream socket whose flags or timeouts another process changes keeps those that this process knew.
+//! - A stream socket whose flags or timeouts change by inline system calls, or in another process that shares
+//!   it, keeps those that this process knew.
+//! - A wake-up of a private futex by an inline system call does not find what waits in gort's table: it is
+//!   lost. (A wait by one is found.)
+//! - A descriptor of gort's own sockets must not be waited for by functions of libc as well: one
+//!   registration with epoll replaces the other.
 //! - A signal handler that was installed with SA_NODEFER and without SA_ONSTACK, and that waits, parks the
 //!   goroutine that it interrupted.
 
-mod caller;
 mod calls;
-mod close;
 mod descriptor;
-mod enabled;
 mod futex;
-mod futex_call;
-mod futex_table;
-mod handlers;
-mod kind;
-mod late;
-mod limited;
-mod multiplex;
-mod place;
-mod real;
-mod sleep;
-mod sockets;
-mod streams;
-mod trust;
+mod who;
 
 use std::fmt;
 
-pub(crate) use self::late::make_all as make_late_wakes;
-use self::real::Pair;
+use self::calls::real::Pair;
+use self::calls::{blocking, multiplex, sleep, sockets, streams};
+pub(crate) use self::descriptor::watch_changed;
+use self::futex::call;
+pub(crate) use self::futex::late::make_all as make_late_wakes;
+use self::who::{enabled, handlers};
 use crate::arch;
 use crate::sys::process;
 
@@ -125,8 +123,11 @@ impl fmt::Display for EnableError {
 impl std::error::Error for EnableError {}
 
 fn pairs() -> impl Iterator<Item = &'static Pair> {
-    let tables = [calls::PAIRS, close::PAIRS, futex_call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
-    tables.into_iter().chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, trust::PAIRS]).flatten()
+    let tables = [blocking::PAIRS, descriptor::CLOSE_PAIRS, call::PAIRS, handlers::PAIRS, multiplex::PAIRS];
+    tables
+        .into_iter()
+        .chain([sleep::PAIRS, sockets::PAIRS, streams::PAIRS, descriptor::TRUST_PAIRS])
+        .flatten()
 }
 
 /// Looks libc's functions up before `main`: the look-up takes the loader's lock, which a signal handler must
@@ -164,7 +165,9 @@ pub fn enable() -> Result<(), EnableError> {
         return Err(EnableError::Hidden("vfork"));
     }
     handlers::add_installed();
-    enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))
+    enabled::turn_on().map_err(|error| EnableError::Refused(error.raw_os_error().unwrap_or(0)))?;
+    descriptor::begin();
+    Ok(())
 }
 
 /// Whether [`enable`] has succeeded.

@@ -1,12 +1,13 @@
 //! Children of fork, vfork and clone: they have no goroutines, and do nothing to those of the parent.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
-use super::common::{TempDir, alone, join_all, until};
+use super::common::{TempDir, alone, amount, join_all, until};
 
 /// Waits for a child, which must end by itself with status 0.
 fn assert_ends(child: i32) {
@@ -136,5 +137,94 @@ fn a_child_by_vfork_leaves_the_parents_waits_alone() {
         unsafe { libc::close(fd) };
         // The hooks work again.
         std::thread::sleep(std::time::Duration::from_millis(1));
+    });
+}
+
+/// Makes a child by vfork that lives for this time (µs), and waits for it. `lives` counts such children.
+fn vfork_and_wait(micros: u32, lives: &AtomicUsize) {
+    // SAFETY: the child makes system calls only, and ends.
+    let child = unsafe {
+        let child = vfork();
+        if child == 0 {
+            lives.fetch_add(1, Ordering::SeqCst);
+            libc::usleep(micros);
+            libc::_exit(0);
+        }
+        child
+    };
+    assert_ends(child);
+}
+
+#[test]
+fn a_thread_wakes_goroutines_while_another_has_a_child_by_vfork() {
+    if !alone("children::a_thread_wakes_goroutines_while_another_has_a_child_by_vfork") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        static LIVES: AtomicUsize = AtomicUsize::new(0);
+        let mutex = Arc::new(Mutex::new(()));
+        let locked = mutex.lock().unwrap();
+        let waiting = gort::runtime::stats().goroutines.waiting;
+        let other = Arc::clone(&mutex);
+        let waits = gort::spawn(move || drop(other.lock().unwrap()));
+        until("it waits", || gort::runtime::stats().goroutines.waiting > waiting);
+        let parent = thread::spawn(|| vfork_and_wait(200_000, &LIVES));
+        until("the child lives", || LIVES.load(Ordering::SeqCst) == 1);
+        drop(locked);
+        until("it was woken", || waits.is_finished());
+        parent.join().unwrap();
+    });
+}
+
+#[test]
+fn locks_and_sockets_work_beside_children_by_vfork() {
+    if !alone("children::locks_and_sockets_work_beside_children_by_vfork") {
+        return;
+    }
+    let _watchdog = super::enable();
+    let rounds = amount(300, 10_000);
+    gort::run(move || {
+        static LIVES: AtomicUsize = AtomicUsize::new(0);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let forks = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                vfork_and_wait(100, &LIVES);
+            }
+        });
+        let counter = Arc::new(Mutex::new(0));
+        let add = {
+            let counter = Arc::clone(&counter);
+            move || {
+                for _ in 0..rounds {
+                    *counter.lock().unwrap() += 1;
+                    thread::yield_now();
+                }
+            }
+        };
+        let exchange = move || {
+            for round in 0..rounds {
+                let (mut one, mut two) = UnixStream::pair().unwrap();
+                let echo = gort::spawn(move || {
+                    let mut byte = [0];
+                    two.read_exact(&mut byte).unwrap();
+                    two.write_all(&byte).unwrap();
+                });
+                one.write_all(&[round as u8]).unwrap();
+                let mut byte = [0];
+                one.read_exact(&mut byte).unwrap();
+                assert_eq!(byte, [round as u8]);
+                echo.join().unwrap();
+            }
+        };
+        let goroutines: Vec<_> = (0..3).map(|_| gort::spawn(add.clone())).collect();
+        let foreign: Vec<_> = (0..2).map(|_| thread::spawn(add.clone())).collect();
+        join_all((0..3).map(|_| gort::spawn(exchange)).collect::<Vec<_>>());
+        join_all(goroutines);
+        foreign.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(*counter.lock().unwrap(), 5 * rounds);
+        stop.store(true, Ordering::Relaxed);
+        forks.join().unwrap();
     });
 }

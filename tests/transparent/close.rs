@@ -98,8 +98,52 @@ fn dup2_and_dup3_over_a_number_leave_its_waiters_alone() {
     });
 }
 
+/// The numbers that are open.
+fn open_numbers() -> std::collections::BTreeSet<i32> {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap();
+    let all: Vec<i32> = all.map(|one| one.unwrap().file_name().to_str().unwrap().parse().unwrap()).collect();
+    all.into_iter().filter(|&fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0).collect()
+}
+
+#[test]
+fn a_wait_outlives_the_close_of_all_numbers() {
+    if !alone("close::a_wait_outlives_the_close_of_all_numbers") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let (one, two) = UnixStream::pair().unwrap();
+        let fd = one.into_raw_fd();
+        let (first, second) = (reader(fd), reader(fd));
+        let before = open_numbers();
+        assert_eq!(unsafe { libc::close(fd) }, 0);
+        // The duplicate that the waits go on with, and then its own duplicate.
+        let mut known = before;
+        for _ in 0..2 {
+            let new = *open_numbers().difference(&known).next().expect("a duplicate");
+            known.insert(new);
+            unsafe extern "C" {
+                fn close_range(first: u32, last: u32, flags: i32) -> i32;
+            }
+            assert_eq!(unsafe { close_range(new as u32, new as u32, 0) }, 0);
+            known.remove(&fd);
+            known.remove(&new);
+        }
+        (&two).write_all(b"x").unwrap();
+        until("one of them is done", || first.is_finished() || second.is_finished());
+        (&two).write_all(b"y").unwrap();
+        let bytes = [first.join().unwrap(), second.join().unwrap()].map(|(n, byte)| (n, byte));
+        assert!(bytes == [(1, b'x'), (1, b'y')] || bytes == [(1, b'y'), (1, b'x')], "{bytes:?}");
+        let mut two = two;
+        assert_eq!(two.read(&mut [0; 1]).unwrap(), 0);
+    });
+}
+
 #[test]
 fn shutdown_ends_waits() {
+    if !alone("close::shutdown_ends_waits") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

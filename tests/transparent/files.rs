@@ -81,8 +81,7 @@ fn children_are_waited_for_without_threads() {
             waits.push((stdin, wait));
         }
         until("all wait", || gort::runtime::stats().goroutines.waiting >= count);
-        let most = threads().len();
-        assert!(most <= before + gort::runtime::max_procs() + 8, "{most} threads");
+        super::until_few_threads(before);
         for (n, (stdin, wait)) in waits.into_iter().enumerate() {
             drop(stdin);
             assert_eq!(wait.join().unwrap(), n as i32 % 100);
@@ -99,7 +98,10 @@ fn names_are_resolved_and_threads_joined() {
     let _watchdog = super::enable();
     let _procs = Procs::set(1);
     gort::run(|| {
-        assert!(("localhost", 80).to_socket_addrs().unwrap().all(|address| address.ip().is_loopback()));
+        // Not where libc finds no names, as in the roots of `.ci/newer-glibc`.
+        if fs::exists("/etc/hosts").unwrap() {
+            assert!(("localhost", 80).to_socket_addrs().unwrap().all(|address| address.ip().is_loopback()));
+        }
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || receiver.recv());
         let joins = gort::spawn(move || thread.join().unwrap());

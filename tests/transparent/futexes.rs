@@ -1,7 +1,7 @@
 //! std's locks, channels and parking.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,6 +67,9 @@ fn waits_with_a_timeout_end() {
 
 #[test]
 fn park_and_unpark_meet() {
+    if !alone("futexes::park_and_unpark_meet") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let (sender, receiver) = mpsc::channel();
@@ -162,5 +165,117 @@ fn wake_ups_come_in_the_order_of_arrival_and_by_bitset() {
         assert_eq!(std::io::Error::last_os_error().raw_os_error(), Some(libc::EAGAIN));
         join_all(goroutines);
         foreign.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// A call of futex on a private word.
+fn private_futex(word: &AtomicU32, operation: i32, value: u32, time: Option<&libc::timespec>) -> (i64, i32) {
+    let time = time.map_or(std::ptr::null(), std::ptr::from_ref);
+    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+    let none = std::ptr::null::<u32>();
+    let returned =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time, none, u32::MAX) };
+    let error = std::io::Error::last_os_error().raw_os_error().unwrap();
+    (returned, if returned < 0 { error } else { 0 })
+}
+
+/// What a clock shows, and this time later.
+fn clock(id: libc::clockid_t, later: Duration) -> libc::timespec {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    assert_eq!(unsafe { libc::clock_gettime(id, &raw mut time) }, 0);
+    let nanos = time.tv_nsec + i64::from(later.subsec_nanos());
+    time.tv_sec += later.as_secs() as i64 + nanos / 1_000_000_000;
+    time.tv_nsec = nanos % 1_000_000_000;
+    time
+}
+
+#[test]
+fn timeouts_are_relative_or_moments_of_either_clock() {
+    let _watchdog = super::enable();
+    gort::run(|| {
+        let word = AtomicU32::new(7);
+        let wait = Duration::from_millis(30);
+        let relative = libc::timespec { tv_sec: 0, tv_nsec: 30_000_000 };
+        let real = libc::FUTEX_CLOCK_REALTIME;
+        let begin = Instant::now();
+        assert_eq!(private_futex(&word, libc::FUTEX_WAIT, 7, Some(&relative)), (-1, libc::ETIMEDOUT));
+        assert!(begin.elapsed() >= wait);
+        for (flag, id) in [(0, libc::CLOCK_MONOTONIC), (real, libc::CLOCK_REALTIME)] {
+            let (begin, moment) = (Instant::now(), clock(id, wait));
+            let result = private_futex(&word, libc::FUTEX_WAIT_BITSET | flag, 7, Some(&moment));
+            assert_eq!(result, (-1, libc::ETIMEDOUT));
+            assert!(begin.elapsed() >= wait - Duration::from_millis(1));
+        }
+        // A moment that is past, another value, and a time that is none.
+        let past = libc::timespec { tv_sec: 1, tv_nsec: 0 };
+        let bitset = libc::FUTEX_WAIT_BITSET;
+        assert_eq!(private_futex(&word, bitset, 7, Some(&past)), (-1, libc::ETIMEDOUT));
+        assert_eq!(private_futex(&word, bitset, 8, Some(&past)), (-1, libc::EAGAIN));
+        let bad = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000_000 };
+        assert_eq!(private_futex(&word, libc::FUTEX_WAIT, 7, Some(&bad)), (-1, libc::EINVAL));
+        // The clock may be set until a moment that is far away: the wait ends for no reason after a second.
+        let (begin, far) = (Instant::now(), clock(libc::CLOCK_REALTIME, Duration::from_secs(3600)));
+        assert_eq!(private_futex(&word, bitset | real, 7, Some(&far)), (0, 0));
+        assert!(begin.elapsed() >= Duration::from_millis(900));
+    });
+}
+
+/// A goroutine that waits for a word which is 0, by the function `syscall`.
+fn waits_for(word: &'static AtomicU32) -> gort::JoinHandle<(i64, i32)> {
+    let waiting = || gort::runtime::stats().goroutines.waiting;
+    let before = waiting();
+    let waits = gort::spawn(move || private_futex(word, libc::FUTEX_WAIT, 0, None));
+    until("it waits", || waiting() > before);
+    waits
+}
+
+#[test]
+fn wake_op_and_the_newer_calls_wake_goroutines() {
+    if !alone("futexes::wake_op_and_the_newer_calls_wake_goroutines") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        static ONE: AtomicU32 = AtomicU32::new(0);
+        static TWO: AtomicU32 = AtomicU32::new(0);
+        let (one, two) = (waits_for(&ONE), waits_for(&TWO));
+        // TWO = 5; wakes 1 at ONE and, because TWO was 0, 1 at TWO.
+        let operation = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+        let change = libc::FUTEX_OP(libc::FUTEX_OP_SET, 5, libc::FUTEX_OP_CMP_EQ, 0);
+        let (first, second) = (ONE.as_ptr(), TWO.as_ptr());
+        let woken =
+            unsafe { libc::syscall(libc::SYS_futex, first, operation, 1usize, 1usize, second, change) };
+        assert_eq!((woken, TWO.load(Ordering::Relaxed)), (2, 5));
+        assert_eq!((one.join().unwrap(), two.join().unwrap()), ((0, 0), (0, 0)));
+        // futex_wake of Linux 6.7: FUTEX2_SIZE_U32 | FUTEX2_PRIVATE.
+        let waits = waits_for(&ONE);
+        let woken = unsafe { libc::syscall(454, first, u32::MAX as usize, 1usize, 0x82usize) };
+        if woken < 0 {
+            private_futex(&ONE, libc::FUTEX_WAKE, 1, None);
+        }
+        assert_eq!(waits.join().unwrap(), (0, 0));
+    });
+}
+
+#[test]
+fn futexes_of_processes_and_those_with_inheritance_are_the_kernels() {
+    if !alone("futexes::futexes_of_processes_and_those_with_inheritance_are_the_kernels") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        static SHARED: AtomicU32 = AtomicU32::new(0);
+        let call = |operation: i32, value: usize| unsafe {
+            libc::syscall(libc::SYS_futex, SHARED.as_ptr(), operation, value, 0usize, 0usize, 0usize)
+        };
+        let waits = gort::spawn(move || call(libc::FUTEX_WAIT, 0));
+        // The kernel knows the waiter.
+        until("it was woken", || call(libc::FUTEX_WAKE, 1) == 1);
+        assert_eq!(waits.join().unwrap(), 0);
+        let inherit = |operation: i32| call(operation | libc::FUTEX_PRIVATE_FLAG, 0);
+        gort::blocking(|| {
+            assert_eq!(inherit(libc::FUTEX_LOCK_PI), 0);
+            assert_eq!(inherit(libc::FUTEX_UNLOCK_PI), 0);
+        });
     });
 }

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 use std::os::fd::IntoRawFd;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -170,6 +170,61 @@ fn handlers_may_wake_goroutines() {
         });
     }
     survives("handlers::handlers_may_wake_goroutines", unparks);
+}
+
+/// A thread that blocks all signals, as those of libraries do, is in no handler.
+#[test]
+fn a_thread_that_blocks_signals_waits_wakes_and_closes_like_others() {
+    if !alone("handlers::a_thread_that_blocks_signals_waits_wakes_and_closes_like_others") {
+        return;
+    }
+    let _watchdog = super::enable();
+    extern "C" fn nothing(_: i32) {}
+    handle(nothing, 0);
+    let waiting = || gort::runtime::stats().goroutines.waiting;
+    gort::run(move || {
+        static WORD: AtomicU32 = AtomicU32::new(0);
+        let futex = |operation: i32, value: usize| unsafe {
+            let operation = operation | libc::FUTEX_PRIVATE_FLAG;
+            libc::syscall(libc::SYS_futex, WORD.as_ptr(), operation, value, 0usize, 0usize, 0usize)
+        };
+        let (one, mut two) = std::os::unix::net::UnixStream::pair().unwrap();
+        let fd = one.into_raw_fd();
+        let before = waiting();
+        let reader = gort::spawn(move || {
+            let mut byte = 0u8;
+            (unsafe { libc::read(fd, (&raw mut byte).cast(), 1) }, byte)
+        });
+        until("it waits", || waiting() > before);
+        let id = Arc::new(AtomicI32::new(0));
+        let own = Arc::clone(&id);
+        let blocks = thread::spawn(move || unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut()), 0);
+            own.store(tid(), Ordering::Relaxed);
+            assert_eq!(futex(libc::FUTEX_WAIT, 0), 0);
+            // Its closes are not those of a handler either.
+            assert_eq!(libc::close(fd), 0);
+        });
+        // It sleeps in the kernel, on a Note.
+        until("the thread waits", || {
+            let path = format!("/proc/self/task/{}/syscall", id.load(Ordering::Relaxed));
+            let call = std::fs::read_to_string(path).unwrap_or_default();
+            call.starts_with(&format!("{} ", libc::SYS_futex))
+        });
+        let before = waiting();
+        let second = gort::spawn(move || futex(libc::FUTEX_WAIT, 0));
+        until("it waits", || waiting() > before);
+        // The first that came is the first to be woken.
+        assert_eq!(futex(libc::FUTEX_WAKE, 1), 1);
+        blocks.join().unwrap();
+        assert!(!second.is_finished());
+        assert_eq!(futex(libc::FUTEX_WAKE, 1), 1);
+        assert_eq!(second.join().unwrap(), 0);
+        std::io::Write::write_all(&mut two, b"r").unwrap();
+        assert_eq!(reader.join().unwrap(), (1, b'r'));
+    });
 }
 
 /// Every wake-up of a handler arrives, also one that the housekeeper has to make.

@@ -183,22 +183,35 @@ fn odd_arguments_of_poll_and_select_have_their_meaning() {
 
 #[test]
 fn a_wait_goes_on_with_the_open_file_when_its_number_is_closed() {
+    if !alone("like_threads::a_wait_goes_on_with_the_open_file_when_its_number_is_closed") {
+        return;
+    }
     let _watchdog = super::enable();
     let results = same(|| unsafe {
-        let soon = Duration::from_millis(100);
+        // The call has begun for sure when it has been about to begin for this long.
+        static BEGINS: AtomicU32 = AtomicU32::new(0);
+        let when_it_waits = |number: u32| {
+            while BEGINS.load(Ordering::SeqCst) != number {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(200));
+        };
+        let begin = |number| BEGINS.store(number, Ordering::SeqCst);
+        begin(0);
         // epoll_wait
         let (mut reader, mut writer) = std::io::pipe().unwrap();
         let instance = libc::epoll_create1(0);
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 7 };
         libc::epoll_ctl(instance, libc::EPOLL_CTL_ADD, reader.as_raw_fd(), &raw mut event);
         let closer = thread::spawn(move || {
-            thread::sleep(soon);
+            when_it_waits(1);
             libc::close(instance);
-            thread::sleep(soon);
+            thread::sleep(Duration::from_millis(10));
             writer.write_all(b"x").unwrap();
             writer
         });
         let mut events: [libc::epoll_event; 1] = std::mem::zeroed();
+        begin(1);
         let waited = result(libc::epoll_wait(instance, events.as_mut_ptr(), 1, 100_000));
         let _writer = closer.join().unwrap();
         reader.read_exact(&mut [0]).unwrap();
@@ -207,11 +220,12 @@ fn a_wait_goes_on_with_the_open_file_when_its_number_is_closed() {
         let (mut target, into) = std::io::pipe().unwrap();
         let socket = socket.into_raw_fd();
         let closer = thread::spawn(move || {
-            thread::sleep(soon);
+            when_it_waits(2);
             libc::close(socket);
-            thread::sleep(soon);
+            thread::sleep(Duration::from_millis(10));
             peer.write_all(b"y").unwrap();
         });
+        begin(2);
         let moved = result(libc::splice(socket, null_mut(), into.as_raw_fd(), null_mut(), 1, 0) as i64);
         closer.join().unwrap();
         target.read_exact(&mut [0]).unwrap();
@@ -222,6 +236,9 @@ fn a_wait_goes_on_with_the_open_file_when_its_number_is_closed() {
 
 #[test]
 fn a_number_that_was_a_pipe_and_is_a_file_now_can_be_read() {
+    if !alone("like_threads::a_number_that_was_a_pipe_and_is_a_file_now_can_be_read") {
+        return;
+    }
     let _watchdog = super::enable();
     let results = same(|| unsafe {
         let (mut reader, mut writer) = std::io::pipe().unwrap();
@@ -229,13 +246,14 @@ fn a_number_that_was_a_pipe_and_is_a_file_now_can_be_read() {
         reader.read_exact(&mut [0]).unwrap();
         let number = reader.into_raw_fd();
         let file = libc::open(c"/proc/self/exe".as_ptr(), libc::O_RDONLY);
-        // Behind libc's back: what was known of the number is wrong now.
-        libc::syscall(libc::SYS_close_range, number, number, 0);
-        let moved = libc::syscall(libc::SYS_dup3, file, number, 0);
+        // Behind libc's back, by inline system calls: what was known of the number is wrong now.
+        let moved: i64;
+        std::arch::asm!("syscall", inlateout("rax") libc::SYS_dup2 => moved, in("rdi") i64::from(file),
+            in("rsi") i64::from(number), out("rcx") _, out("r11") _);
         let read = libc::read(number, [0u8; 4].as_mut_ptr().cast(), 4);
         libc::close(file);
         libc::close(number);
-        (moved == number as i64, read)
+        (moved == i64::from(number), read)
     });
     assert_eq!(results, (true, 4));
 }
@@ -292,4 +310,19 @@ fn an_absolute_sleep_in_a_bubble_takes_virtual_time() {
         let passed = gort::time::now() - begin;
         assert!((Duration::from_secs(3500)..Duration::from_secs(3601)).contains(&passed), "{passed:?}");
     });
+}
+
+#[test]
+fn lengths_that_are_too_large_together_are_judged_by_the_kernel() {
+    let _watchdog = super::enable();
+    let results = same(|| unsafe {
+        let (one, two) = UnixStream::pair().unwrap();
+        let mut bytes = *b"ab";
+        let mut part = |iov_len| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len };
+        let negative = [part(2), part(usize::MAX - 1), part(usize::MAX - 1)];
+        let read = result(libc::readv(one.as_raw_fd(), negative.as_ptr(), 3) as i64);
+        let written = result(libc::writev(two.as_raw_fd(), negative.as_ptr(), 3) as i64);
+        (read, written)
+    });
+    assert_eq!(results, ((-1, libc::EINVAL), (-1, libc::EINVAL)));
 }

@@ -2,15 +2,18 @@
 
 use std::io::{ErrorKind, Read};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use gort::context::Context;
 
-use super::common::{alone, until};
+use super::common::{alone, amount, cpu_time, until};
 
 #[test]
 fn the_end_of_a_context_ends_reads_and_timed_waits() {
+    if !alone("limits::the_end_of_a_context_ends_reads_and_timed_waits") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -78,5 +81,67 @@ fn a_goroutine_that_waits_for_a_lost_mutex_is_a_leak() {
         until("some are found", || {
             gort::runtime::leaked().is_some_and(|found| found.goroutines().len() >= 5)
         });
+    });
+}
+
+/// These call again until their own deadline, whatever ended the wait.
+#[test]
+fn timed_waits_in_a_context_that_has_ended_use_no_processor() {
+    if !alone("limits::timed_waits_in_a_context_that_has_ended_use_no_processor") {
+        return;
+    }
+    let _watchdog = super::enable();
+    let wait = Duration::from_secs(1);
+    gort::run(move || {
+        let (ctx, cancel) = Context::background().with_cancel();
+        cancel.cancel();
+        ctx.limit(|| {
+            let (_sender, receiver) = mpsc::channel::<()>();
+            let (lock, condition) = (Mutex::new(()), Condvar::new());
+            let (begin, before) = (Instant::now(), cpu_time());
+            assert_eq!(receiver.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Timeout));
+            let result = condition.wait_timeout_while(lock.lock().unwrap(), wait, |()| true).unwrap().1;
+            assert!(result.timed_out());
+            let (passed, used) = (begin.elapsed(), cpu_time() - before);
+            assert!(used < passed / 4, "{used:?} of CPU time in {passed:?}");
+        });
+        // It is still woken by what it waits for.
+        let (sender, receiver) = mpsc::channel();
+        let limited = ctx.clone();
+        let waits = gort::spawn(move || limited.limit(|| receiver.recv_timeout(Duration::from_secs(3600))));
+        gort::sleep(Duration::from_millis(50));
+        sender.send(1).unwrap();
+        assert_eq!(waits.join().unwrap(), Ok(1));
+    });
+}
+
+/// Of several that see one connection, all but one go on waiting in the netpoller, where a context ends them.
+#[test]
+fn a_context_ends_those_that_did_not_get_the_connection() {
+    if !alone("limits::a_context_ends_those_that_did_not_get_the_connection") {
+        return;
+    }
+    let _watchdog = super::enable();
+    gort::run(|| {
+        for _ in 0..amount(50, 2_000) {
+            let listener = Arc::new(TcpListener::bind("127.0.0.1:0").unwrap());
+            let _connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (ctx, cancel) = Context::background().with_cancel();
+            let begin = Arc::new(std::sync::Barrier::new(4));
+            let accepts: Vec<_> = (0..4)
+                .map(|_| {
+                    let (listener, ctx, begin) = (Arc::clone(&listener), ctx.clone(), Arc::clone(&begin));
+                    gort::spawn(move || {
+                        begin.wait();
+                        ctx.limit(|| listener.accept()).is_ok()
+                    })
+                })
+                .collect();
+            until("one has it", || accepts.iter().any(gort::JoinHandle::is_finished));
+            cancel.cancel();
+            until("all have ended", || accepts.iter().all(gort::JoinHandle::is_finished));
+            let accepted = accepts.into_iter().map(|one| one.join().unwrap());
+            assert_eq!(accepted.filter(|&accepted| accepted).count(), 1);
+        }
     });
 }

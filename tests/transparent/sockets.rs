@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::common::{TempDir, alone, amount, join_all, threads, until};
+use super::common::{
+    TempDir, alone, amount, child, is_child, join_all, run_ok, set_soft_limit, threads, until,
+};
 
 fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -22,39 +24,20 @@ fn waiting() -> usize {
     gort::runtime::stats().goroutines.waiting
 }
 
-#[test]
-fn idle_and_active_connections_hold_no_threads() {
-    if !alone("sockets::idle_and_active_connections_hold_no_threads") {
-        return;
-    }
-    let _watchdog = super::enable();
-    let (idle, active, rounds) = (amount(300, 9_000), amount(50, 900), amount(20, 100));
+/// How many connections are idle, how many are active, and how often these send.
+fn connections() -> (usize, usize, usize) {
+    (amount(300, 10_000), amount(50, 1_000), amount(20, 100))
+}
+
+/// The other process, because each has a limit of descriptors. Ends when the server closes the first connection.
+fn clients(address: &str) {
+    let (idle, active, rounds) = connections();
     let before = threads().len();
-    gort::run(move || {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let served = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&served);
-        let server = gort::spawn(move || {
-            let connections = (0..idle + active).map(|_| {
-                let (mut peer, _) = listener.accept().unwrap();
-                counted.fetch_add(1, Ordering::Relaxed);
-                gort::spawn(move || {
-                    let mut buffer = [0; 64];
-                    loop {
-                        match peer.read(&mut buffer).unwrap() {
-                            0 => break,
-                            n => peer.write_all(&buffer[..n]).unwrap(),
-                        }
-                    }
-                })
-            });
-            join_all(connections.collect::<Vec<_>>());
-        });
-        let quiet: Vec<_> = (0..idle).map(|_| TcpStream::connect(address).unwrap()).collect();
-        let most = Arc::new(AtomicUsize::new(0));
+    gort::run(|| {
+        let mut control = TcpStream::connect(address).unwrap();
+        let quiet: Vec<_> = (1..idle).map(|_| TcpStream::connect(address).unwrap()).collect();
         let clients = (0..active).map(|n| {
-            let most = Arc::clone(&most);
+            let address = address.to_string();
             gort::spawn(move || {
                 let mut stream = TcpStream::connect(address).unwrap();
                 for round in 0..rounds {
@@ -64,15 +47,62 @@ fn idle_and_active_connections_hold_no_threads() {
                     stream.read_exact(&mut back).unwrap();
                     assert_eq!(back, text.as_bytes());
                 }
-                most.fetch_max(threads().len(), Ordering::Relaxed);
             })
         });
-        join_all(clients.collect::<Vec<_>>());
-        assert_eq!(served.load(Ordering::Relaxed), idle + active);
-        let most = most.load(Ordering::Relaxed);
-        assert!(most <= before + gort::runtime::max_procs() + 8, "{most} threads");
+        let clients: Vec<_> = clients.collect();
+        super::until_few_threads(before);
+        join_all(clients);
+        control.write_all(b"done").unwrap();
+        assert_eq!(control.read(&mut [0; 4]).unwrap(), 4);
+        assert_eq!(control.read(&mut [0; 4]).unwrap(), 0);
         drop(quiet);
-        server.join().unwrap();
+    });
+}
+
+#[test]
+fn idle_and_active_connections_hold_no_threads() {
+    const NAME: &str = "sockets::idle_and_active_connections_hold_no_threads";
+    const ADDRESS: &str = "GORT_TEST_ADDRESS";
+    if !is_child("clients") && !alone(NAME) {
+        return;
+    }
+    let _watchdog = super::enable();
+    if is_child("clients") {
+        return clients(&std::env::var(ADDRESS).unwrap());
+    }
+    let (idle, active, _) = connections();
+    set_soft_limit(libc::RLIMIT_NOFILE, (idle + active + 200) as u64);
+    let before = threads().len();
+    gort::run(move || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut clients = child(NAME, "clients");
+        clients.env(ADDRESS, listener.local_addr().unwrap().to_string());
+        let clients = gort::spawn(move || run_ok(clients));
+        let (done, all_done) = std::sync::mpsc::channel();
+        let echoes = (0..idle + active).map(|_| {
+            let (mut peer, _) = listener.accept().unwrap();
+            let done = done.clone();
+            gort::spawn(move || {
+                let mut buffer = [0; 64];
+                loop {
+                    match peer.read(&mut buffer).unwrap() {
+                        0 => break,
+                        n if &buffer[..n] == b"done" => {
+                            // The others are idle now.
+                            done.send(()).unwrap();
+                            peer.write_all(b"done").unwrap();
+                            break;
+                        }
+                        n => peer.write_all(&buffer[..n]).unwrap(),
+                    }
+                }
+            })
+        });
+        let echoes: Vec<_> = echoes.collect();
+        super::until_few_threads(before);
+        all_done.recv().unwrap();
+        join_all(echoes);
+        clients.join().unwrap();
     });
 }
 
@@ -144,6 +174,9 @@ fn timeouts_of_sockets_are_honoured() {
 
 #[test]
 fn nonblocking_descriptors_stay_so_and_others_are_left_alone() {
+    if !alone("sockets::nonblocking_descriptors_stay_so_and_others_are_left_alone") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let flags = |fd: i32| unsafe { libc::fcntl(fd, libc::F_GETFL) } & libc::O_NONBLOCK;
@@ -183,6 +216,9 @@ fn refused_and_timed_out_connections_fail_as_ever() {
 
 #[test]
 fn datagrams_and_unix_sockets_wait() {
+    if !alone("sockets::datagrams_and_unix_sockets_wait") {
+        return;
+    }
     let _watchdog = super::enable();
     let dir = TempDir::new();
     let path = dir.path().join("socket");
@@ -279,7 +315,7 @@ fn poll_and_select_wait_for_several() {
             (ready, own.iter().position(|&fd| libc::FD_ISSET(fd, &raw const set)))
         });
         until("all wait", || waiting() > polling.len());
-        assert!(threads().len() <= before + gort::runtime::max_procs() + 8);
+        super::until_few_threads(before);
         (&pairs[1].1).write_all(b"x").unwrap();
         for poll in polling {
             assert_eq!(poll.join().unwrap(), (1, Some(1)));
@@ -297,6 +333,9 @@ fn poll_and_select_wait_for_several() {
 
 #[test]
 fn an_event_loop_of_another_library_waits() {
+    if !alone("sockets::an_event_loop_of_another_library_waits") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let instance = unsafe { libc::epoll_create1(0) };
@@ -322,6 +361,9 @@ fn an_event_loop_of_another_library_waits() {
 
 #[test]
 fn a_socket_may_become_one_of_gorts() {
+    if !alone("sockets::a_socket_may_become_one_of_gorts") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let (mut one, two) = pair();
@@ -350,6 +392,9 @@ fn a_socket_may_become_one_of_gorts() {
 
 #[test]
 fn a_terminal_and_an_eventfd_wait() {
+    if !alone("sockets::a_terminal_and_an_eventfd_wait") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| unsafe {
         let eventfd = libc::eventfd(0, 0);
@@ -381,6 +426,9 @@ fn a_terminal_and_an_eventfd_wait() {
 
 #[test]
 fn a_full_pipe_and_an_empty_one_wait() {
+    if !alone("sockets::a_full_pipe_and_an_empty_one_wait") {
+        return;
+    }
     let _watchdog = super::enable();
     gort::run(|| {
         let (mut reader, mut writer) = io::pipe().unwrap();

@@ -4,9 +4,10 @@
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, RwLock, mpsc};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,19 @@ impl Bounded {
     }
 }
 
+/// A seed for the actors of one kind: `GORT_STRESS_SEED`, or the time of the start.
+fn seed(number: u64) -> Random {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    let seed = SEED.get_or_init(|| {
+        let given = std::env::var("GORT_STRESS_SEED").ok().and_then(|value| value.parse().ok());
+        let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let seed = given.unwrap_or_else(|| now().as_nanos() as u64);
+        println!("GORT_STRESS_SEED={seed}");
+        seed
+    });
+    Random((seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1)
+}
+
 fn locks_and_conditions(rounds: usize) -> Vec<Actor> {
     let bounded = Arc::new(Bounded::default());
     let total = Arc::new(RwLock::new(0u64));
@@ -90,7 +104,7 @@ fn locks_and_conditions(rounds: usize) -> Vec<Actor> {
     for number in 0..6 {
         let (bounded, total, left) = (Arc::clone(&bounded), Arc::clone(&total), Arc::clone(&left));
         all.push(Actor::start(number, move || {
-            let mut random = Random(number as u64 + 1);
+            let mut random = seed(number as u64);
             for round in 0..rounds as u64 {
                 if number % 2 == 0 {
                     bounded.push(&mut random, round);
@@ -119,7 +133,7 @@ fn channels(rounds: usize) -> Vec<Actor> {
         let (sender, next) = mpsc::sync_channel(number % 3);
         let input = std::mem::replace(&mut receiver, next);
         all.push(Actor::start(number, move || {
-            let mut random = Random(number as u64 + 17);
+            let mut random = seed(number as u64 + 17);
             loop {
                 let value = match random.below(4) {
                     0 => match input.recv_timeout(Duration::from_micros(random.below(200))) {
@@ -213,7 +227,7 @@ impl Stream for UnixStream {
 /// Sends pieces of any size, and ends; the other side counts bytes and sums, with timeouts.
 fn one_stream(seed: u64, bytes: usize, mut from: impl Stream, mut to: impl Stream) -> [Actor; 2] {
     let sends = Actor::start(seed as usize, move || {
-        let mut random = Random(seed + 1);
+        let mut random = self::seed(seed + 1000);
         let mut sent = 0;
         while sent < bytes {
             let most = if random.below(8) == 0 { 300_000 } else { 500 };
@@ -268,6 +282,53 @@ fn streams(rounds: usize) -> Vec<Actor> {
                     one_stream(seed, bytes, one, other)
                 };
                 both.into_iter().for_each(Actor::join);
+            }
+        })
+    });
+    all.collect()
+}
+
+/// Numbers that are closed, or given to another open file, while others wait for them.
+fn closes(rounds: usize) -> Vec<Actor> {
+    let all = (0..3usize).map(|number| {
+        Actor::start(number, move || {
+            let mut random = seed(number as u64 + 100);
+            for round in 0..rounds {
+                let (one, mut two) = UnixStream::pair().unwrap();
+                let fd = one.into_raw_fd();
+                let begun = Arc::new(AtomicBool::new(false));
+                let begins = Arc::clone(&begun);
+                let reads = Actor::start(number + round, move || {
+                    let mut byte = 0u8;
+                    begins.store(true, Ordering::Release);
+                    // The call may begin when its number is closed, or another open file's.
+                    let read = unsafe { libc::read(fd, (&raw mut byte).cast(), 1) };
+                    let error = std::io::Error::last_os_error().raw_os_error();
+                    assert!(
+                        (read, byte) == (1, b'c') || read == 0 || error == Some(libc::EBADF),
+                        "{read} {byte} {error:?}"
+                    );
+                });
+                while !begun.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+                thread::sleep(Duration::from_micros(random.below(300)));
+                // The end of a stream takes the number, so that a late call ends as well.
+                let null = std::fs::File::open("/dev/null").unwrap();
+                if random.below(2) == 0 {
+                    assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), fd) }, fd);
+                } else {
+                    assert_eq!(unsafe { libc::dup3(null.as_raw_fd(), fd, libc::O_CLOEXEC) }, fd);
+                }
+                two.write_all(b"c")
+                    .or_else(|error| match error.kind() {
+                        // Nobody waits: the socket is closed.
+                        ErrorKind::BrokenPipe => Ok(()),
+                        _ => Err(error),
+                    })
+                    .unwrap();
+                reads.join();
+                assert_eq!(unsafe { libc::close(fd) }, 0);
             }
         })
     });
@@ -332,7 +393,7 @@ fn goroutines_and_threads_share_everything_of_std() {
             let _procs = Procs::set(procs);
             let _storm = Storm::start();
             gort::run(|| {
-                let all = [locks_and_conditions(300), channels(200), parking(300), streams(3)];
+                let all = [locks_and_conditions(300), channels(200), parking(300), streams(3), closes(50)];
                 all.into_iter().flatten().for_each(Actor::join);
             });
         }

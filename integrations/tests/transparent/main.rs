@@ -13,6 +13,7 @@ mod curl;
 mod http;
 mod libpq;
 mod postgres;
+mod rayon;
 mod redis;
 mod sqlite;
 mod tls;

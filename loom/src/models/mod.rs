@@ -10,6 +10,7 @@ pub mod task;
 mod world;
 
 pub use crate::sync::models as sync;
+pub use crate::transparent::known_models as known;
 pub use crate::transparent::models as futex;
 
 /// Checks every execution, or, for models with too many executions, those with at most `preemptions`

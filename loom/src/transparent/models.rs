@@ -6,7 +6,7 @@ use std::time::Instant;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::futex_table::{Entry, Table, WOKEN, new_bucket};
+use super::table::{Entry, Table, WOKEN, new_bucket};
 use crate::base::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::sched::park::wait::{TIMED_OUT, Wait};
 use crate::sched::park::wait_queue::Node;
@@ -67,7 +67,7 @@ impl Futexes {
         self.words[word].store(1, Ordering::Release);
     }
 
-    /// As `futex.rs` and `futex_call.rs` do it: ours first, and the kernel wakes the rest.
+    /// As `wait_wake.rs` and `call.rs` do it: ours first, and the kernel wakes the rest.
     fn wake(&self, word: usize, most: usize) -> usize {
         let mut woken = 0;
         for table in [&self.ours, &self.kernels] {

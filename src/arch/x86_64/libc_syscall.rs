@@ -57,7 +57,7 @@ macro_rules! define {
 
 #[cfg(not(feature = "transparent"))]
 define!("syscall");
-// `transparent/futex_call.rs` defines `syscall`, and calls this.
+// `transparent/futex/call.rs` defines `syscall`, and calls this.
 #[cfg(feature = "transparent")]
 define!("gort_libc_syscall");
 

@@ -3,7 +3,8 @@
 //!
 //! The child may only call `execve` and `_exit`, but programs also close and duplicate descriptors there. It
 //! shares all memory with the parent, which is stopped, so what the child would do to gort's state it would
-//! do to the parent's. This definition, which the linker prefers to libc's, counts such children.
+//! do to the parent's. This definition, which the linker prefers to libc's, counts such children, so that
+//! gort knows when it has to ask which process calls.
 
 use std::arch::global_asm;
 use std::sync::atomic::AtomicU32;

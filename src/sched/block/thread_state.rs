@@ -15,6 +15,8 @@
 //! System calls that bypass libc are not seen. If a thread does not react to the runtime's signal, sysmon
 //! takes its P away (`monitor/preempt.rs`).
 
+#[cfg(feature = "transparent")]
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use super::hidden_function::Hidden;
@@ -67,6 +69,18 @@ pub(super) fn changes_scheduling_of(thread: libc::pthread_t) {
 /// The signals that libc uses itself. It does not let a program block them.
 const LIBCS: u64 = (1 << 31) | (1 << 32);
 
+#[cfg(feature = "transparent")]
+thread_local! {
+    /// Counts the changes of the mask of this thread, which runs no goroutines.
+    static MASK_CHANGES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// How often the mask of the calling thread, which runs no goroutines, was changed.
+#[cfg(feature = "transparent")]
+pub(crate) fn mask_changes() -> u32 {
+    MASK_CHANGES.get()
+}
+
 /// Changes the mask as the kernel's call does. Returns an error number or 0.
 fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
     // SAFETY: libc's sets begin with the kernel's 64 bits, and the caller of libc's function passes a valid
@@ -82,7 +96,13 @@ fn change_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t)
         Ok(())
     };
     let changed = match caller() {
-        None => change(LIBCS),
+        None => {
+            #[cfg(feature = "transparent")]
+            if set.is_some() {
+                MASK_CHANGES.set(MASK_CHANGES.get().wrapping_add(1));
+            }
+            change(LIBCS)
+        }
         // Nobody moves the goroutine between the change and the binding.
         Some(g) => runtime_section::on_own_m(g, |m| {
             change(LIBCS | 1 << (SIGURG - 1))?;

@@ -2,6 +2,8 @@
 //! kick or the close; the descriptor's word makes sure that exactly one of them readies the waiter.
 
 use std::io;
+#[cfg(feature = "transparent")]
+use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::time::{Duration, Instant};
@@ -10,6 +12,8 @@ use super::park_ready::{park_goroutine, park_thread_until};
 use super::wait::park_with_timer;
 use crate::netpoll::{Direction, Observed, PollWord, Registration};
 use crate::sched::idle::poll_wait;
+#[cfg(feature = "transparent")]
+use crate::sched::machine::hooks;
 use crate::sched::run::runtime_section;
 use crate::sched::types::current::current;
 use crate::sched::types::waiter::Waiter;
@@ -21,12 +25,15 @@ impl Registration {
     /// Registers `fd` with the netpoller. The error EPERM means that it is always ready (a regular file). The
     /// runtime must have started.
     pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
-        Registration::register(fd, runtime_section::enter)
+        let registered = Registration::register(fd, runtime_section::enter);
+        watch_changed(fd);
+        registered
     }
 
     /// Undoes [`new`](Registration::new).
     pub(crate) fn end(self, fd: BorrowedFd<'_>) {
         self.deregister(fd, runtime_section::enter);
+        watch_changed(fd);
     }
 
     /// Waits until something may have changed since `observed`, or until `deadline` (in nanoseconds of the
@@ -97,6 +104,15 @@ impl Registration {
             }
         }
     }
+}
+
+/// Code that knows nothing of gort may have waited for the same number, or may do so next: by the same epoll
+/// instance, whose registration has changed.
+fn watch_changed(fd: BorrowedFd<'_>) {
+    #[cfg(feature = "transparent")]
+    (hooks().watch_changed)(fd.as_raw_fd());
+    #[cfg(not(feature = "transparent"))]
+    let _ = fd;
 }
 
 /// A goroutine's wait with a deadline.

@@ -10,8 +10,12 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
+#[cfg(feature = "transparent")]
+use std::time::Duration;
 use std::time::Instant;
 
+#[cfg(feature = "transparent")]
+use super::clock;
 use super::wait::Wait;
 use crate::sched::types::current::current;
 use crate::sched::word::status::WaitReason;
@@ -26,7 +30,12 @@ pub(crate) trait Limit {
 }
 
 /// A limit that is in force, on the stack of the code that put it in force.
-struct InForce<'a>(&'a dyn Limit);
+struct InForce<'a> {
+    limit: &'a dyn Limit,
+    /// The word of the last wait that began after its end, and how many such waits there were in a row.
+    #[cfg(feature = "transparent")]
+    cut: Cell<(usize, u32)>,
+}
 
 thread_local! {
     static OF_THREAD: Cell<*mut ()> = const { Cell::new(ptr::null_mut()) };
@@ -67,7 +76,11 @@ impl Drop for Restore {
 
 /// Runs `f` with `limit` in force.
 pub(crate) fn enforce<R>(limit: &dyn Limit, f: impl FnOnce() -> R) -> R {
-    let in_force = InForce(limit);
+    let in_force = InForce {
+        limit,
+        #[cfg(feature = "transparent")]
+        cut: Cell::new((0, 0)),
+    };
     let _restore = replace(ptr::from_ref(&in_force).cast_mut().cast());
     f()
 }
@@ -84,10 +97,10 @@ fn replace(limit: *mut ()) -> Restore {
 }
 
 /// The limit that is in force for the caller.
-fn in_force<'a>() -> Option<&'a dyn Limit> {
+fn in_force<'a>() -> Option<&'a InForce<'a>> {
     // SAFETY: set by `enforce`, which is still on the caller's stack: it restores what was there before it
     // returns.
-    unsafe { get().cast::<InForce<'a>>().as_ref() }.map(|in_force| in_force.0)
+    unsafe { get().cast::<InForce<'a>>().as_ref() }
 }
 
 /// Whether a limit is in force.
@@ -97,7 +110,7 @@ pub(crate) fn is_set() -> bool {
 
 /// Whether the limit in force, if any, has ended.
 pub(crate) fn is_over() -> bool {
-    in_force().is_some_and(Limit::is_over)
+    in_force().is_some_and(|in_force| in_force.limit.is_over())
 }
 
 /// [`Wait::park_until`], ended by the limit in force as well: then the claim is `TIMED_OUT`. Without a
@@ -105,9 +118,42 @@ pub(crate) fn is_over() -> bool {
 #[inline]
 pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadline: Option<Instant>) -> usize {
     if deadline.is_some()
-        && let Some(limit) = in_force()
+        && let Some(in_force) = in_force()
     {
-        return limit.park_until(wait, reason, object, deadline);
+        return in_force.limit.park_until(wait, reason, object, deadline);
     }
     wait.park_until(reason, object, deadline)
+}
+
+/// As [`park_until`], for callers that may wait again until their own deadline, whatever ended the wait: the
+/// first wait for a word after the end of the limit is cut short at once, the next ones after a while, so that
+/// the caller does not spin.
+#[cfg(feature = "transparent")]
+pub(crate) fn park_again_until(
+    wait: &Wait,
+    reason: WaitReason,
+    object: usize,
+    deadline: Instant,
+    word: usize,
+) -> usize {
+    /// Shorter than a caller would notice (ns).
+    const FIRST: u64 = 50_000;
+    /// At most a hundred times a second (ns).
+    const LONGEST: u64 = 10_000_000;
+    let Some(in_force) = in_force() else { return wait.park_until(reason, object, Some(deadline)) };
+    if !in_force.limit.is_over() {
+        in_force.cut.set((0, 0));
+        return in_force.limit.park_until(wait, reason, object, Some(deadline));
+    }
+    let times = match in_force.cut.get() {
+        (last, times) if last == word => times,
+        _ => 0,
+    };
+    in_force.cut.set((word, times + 1));
+    if times == 0 {
+        return in_force.limit.park_until(wait, reason, object, Some(deadline));
+    }
+    let nanos = FIRST.saturating_mul(1 << (times - 1).min(20)).min(LONGEST);
+    let pause = clock::after(Duration::from_nanos(nanos)).map_or(deadline, |end| end.min(deadline));
+    wait.park_until(reason, object, Some(pause))
 }

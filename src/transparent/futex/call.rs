@@ -1,29 +1,37 @@
 //! `syscall`, libc's function for any system call. Of those, `SYS_futex` on private futexes is what std,
-//! parking_lot and others wait with; the rest go to the kernel.
+//! parking_lot and others wait with. Those that close and duplicate descriptors or change their flags are
+//! noted (`descriptor/`). The rest go to the kernel.
 //!
 //! Futexes that processes share are the kernel's, and so are those with priority inheritance: a goroutine
 //! that waits on one makes the call in a marked section.
 
-use std::ffi::{c_int, c_long};
+use std::ffi::{c_int, c_long, c_uint};
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use super::caller::{Outcome, caller, of_libc, report};
-use super::place::{Place, is_free_thread};
-use super::real::Pair;
-use super::sleep::nanos_of;
-use super::{close, enabled, futex};
+use super::wait_wake;
 use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock as caller_clock;
 use crate::sys::clock;
+use crate::transparent::calls::real::Pair;
+use crate::transparent::calls::sleep::{SLICE, nanos_of};
+use crate::transparent::descriptor;
+use crate::transparent::who::caller::{Outcome, caller, of_libc, report};
+use crate::transparent::who::enabled;
+use crate::transparent::who::place::{Place, waits_as_thread};
 
 /// The arguments of a system call.
 type Arguments = [usize; 6];
 
 /// The operation without its flags.
 const OPERATION: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
+
+/// The system calls `futex_wake`, `futex_wait` and `futex_requeue` of Linux 6.7.
+const FUTEX_WAKE2: c_long = 454;
+const FUTEX_WAIT2: c_long = 455;
+const FUTEX_REQUEUE2: c_long = 456;
 
 /// As FUTEX_LOCK_PI, by another clock; the crate libc does not have it.
 const FUTEX_LOCK_PI2: c_int = 13;
@@ -40,19 +48,39 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    if enabled::is_on() {
-        match number {
-            libc::SYS_futex => return on_futex(a, b, c, d, e, f),
-            libc::SYS_close => return report::<isize>(close::close(a as c_int)) as c_long,
-            libc::SYS_dup2 => return report::<isize>(close::dup2(a as c_int, b as c_int)) as c_long,
-            libc::SYS_dup3 => {
-                return report::<isize>(close::dup3(a as c_int, b as c_int, c as c_int)) as c_long;
-            }
-            _ => {}
-        }
+    if !enabled::is_on() {
+        // SAFETY: the caller vouches for the arguments.
+        return unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) };
     }
-    // SAFETY: the caller vouches for the arguments.
-    unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) }
+    match number {
+        libc::SYS_futex => on_futex(a, b, c, d, e, f),
+        _ => other_call(number, [a, b, c, d, e, f]),
+    }
+}
+
+/// Calls that change what numbers stand for, or their flags, do so as libc's functions of their names do.
+/// Nothing but FUTEX_WAIT parks the goroutine.
+#[inline(never)]
+fn other_call(number: c_long, arguments: Arguments) -> c_long {
+    let [a, b, c, ..] = arguments;
+    let outcome = match number {
+        libc::SYS_close => descriptor::close(a as c_int),
+        libc::SYS_dup2 => descriptor::dup2(a as c_int, b as c_int),
+        libc::SYS_dup3 => descriptor::dup3(a as c_int, b as c_int, c as c_int),
+        libc::SYS_close_range => descriptor::close_range(a as c_uint, b as c_uint, c as c_int),
+        FUTEX_WAKE2 | FUTEX_REQUEUE2 => newer_wake(number, arguments),
+        libc::SYS_futex_waitv | FUTEX_WAIT2 => marked(number, arguments),
+        _ => {
+            // SAFETY: the caller vouches for the arguments.
+            let result = unsafe { arch::libc_syscall(number, arguments) };
+            if result >= 0 {
+                // SAFETY: as above.
+                unsafe { descriptor::call_made(number, arguments, result) };
+            }
+            return result;
+        }
+    };
+    report::<isize>(outcome) as c_long
 }
 
 /// Waits go their own way, with as little stack as can be: it is what a goroutine that waits keeps.
@@ -111,8 +139,8 @@ fn other_futex(arguments: Arguments) -> Outcome<isize> {
         libc::FUTEX_WAKE_OP => {
             // The kernel knows only its own waiters, so wake all of ours to recheck their words.
             let by_kernel = to_kernel()?;
-            let ours =
-                futex::wake(address, count(value), u32::MAX) + futex::wake(second, usize::MAX, u32::MAX);
+            let ours = wait_wake::wake(address, count(value), u32::MAX)
+                + wait_wake::wake(second, usize::MAX, u32::MAX);
             Ok(by_kernel + ours as isize)
         }
         libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 | libc::FUTEX_WAIT_REQUEUE_PI => {
@@ -134,38 +162,47 @@ fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
     let absolute = flags as c_int & OPERATION == libc::FUTEX_WAIT_BITSET;
     let g = caller();
     let place: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
-    if g.is_none() && !is_free_thread() {
+    if g.is_none() && !waits_as_thread() {
         // SAFETY: the caller vouches for the arguments.
         return unsafe { arch::libc_syscall(libc::SYS_futex, [address, flags, value, timeout, 0, bitset]) };
     }
-    let deadline = match timeout {
-        0 => None,
+    let (deadline, of_slice) = match timeout {
+        0 => (None, false),
         _ => match deadline_of(flags as c_int, std::ptr::with_exposed_provenance(timeout), absolute) {
             Ok(deadline) => deadline,
             Err(error) => return report::<isize>(Err(error)) as c_long,
         },
     };
     let (value, bitset) = (value as u32, bitset as u32);
-    report::<isize>(match g {
-        Some(g) => futex::wait(g, place, value, bitset, deadline),
-        None => futex::wait_as_thread(place, value, bitset, deadline),
-    }) as c_long
+    let result = match g {
+        Some(g) => wait_wake::wait(g, place, value, bitset, deadline),
+        None => wait_wake::wait_as_thread(place, value, bitset, deadline),
+    };
+    // Woken for no reason, as the kernel may do, too: the caller reads the clock again.
+    report::<isize>(if of_slice && result == Err(libc::ETIMEDOUT) { Ok(0) } else { result }) as c_long
 }
 
-/// `None`: never.
+/// When a wait ends (`None`: never), and whether that is before its time is over: the clock may be set until
+/// then.
 #[inline(never)]
-fn deadline_of(flags: c_int, timeout: *const libc::timespec, absolute: bool) -> Outcome<Option<Instant>> {
+fn deadline_of(
+    flags: c_int,
+    timeout: *const libc::timespec,
+    absolute: bool,
+) -> Outcome<(Option<Instant>, bool)> {
     let nanos = nanos_of(timeout).ok_or(libc::EINVAL)?;
     let real = flags & libc::FUTEX_CLOCK_REALTIME != 0;
     let clock = if real { libc::CLOCK_REALTIME } else { libc::CLOCK_MONOTONIC };
     let left = if absolute { nanos.saturating_sub(clock::nanos_of(clock)) } else { nanos };
-    Ok(caller_clock::after(Duration::from_nanos(left)))
+    let of_slice = absolute && real && left > SLICE;
+    let left = if of_slice { SLICE } else { left };
+    Ok((caller_clock::after(Duration::from_nanos(left)), of_slice))
 }
 
 fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
     let [address, flags, value, d, e, f] = arguments;
     let wanted = count(value);
-    let woken = futex::wake(address, wanted, bitset);
+    let woken = wait_wake::wake(address, wanted, bitset);
     if woken == wanted {
         return Ok(woken as isize);
     }
@@ -174,16 +211,29 @@ fn wake(arguments: Arguments, bitset: u32) -> Outcome<isize> {
     Ok(by_kernel + woken as isize)
 }
 
+/// FUTEX_WAKE2 and FUTEX_REQUEUE2 for the table: those that the calls concern look at their words again. Few
+/// programs use them, and none beside FUTEX_WAIT as far as we know.
+fn newer_wake(number: c_long, arguments: Arguments) -> Outcome<isize> {
+    let [first, second, ..] = arguments;
+    let by_kernel = kernel(number, arguments)?;
+    let (address, bitset) = match number {
+        FUTEX_WAKE2 => (first, second as u32),
+        // SAFETY: the kernel has read two waiters, of which the address is the second field.
+        _ => (unsafe { *std::ptr::with_exposed_provenance::<u64>(first).add(1) } as usize, u32::MAX),
+    };
+    Ok(by_kernel + wait_wake::wake(address, usize::MAX, bitset) as isize)
+}
+
 fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
     let [address, flags, value, most, second, _] = arguments;
     let from: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     let (wake, move_most) = ((value as c_int).max(0) as usize, (most as c_int).max(0) as usize);
     if Place::own() == Place::Inside {
         // A handler that may have interrupted the runtime: it wakes all of ours to recheck their words.
-        futex::wake(address, usize::MAX, u32::MAX);
+        wait_wake::wake(address, usize::MAX, u32::MAX);
         return kernel(libc::SYS_futex, arguments);
     }
-    let ours = futex::requeue(from, second, (wake, move_most), expected)?;
+    let ours = wait_wake::requeue(from, second, (wake, move_most), expected)?;
     // The kernel does the rest, without the comparison: it was made.
     let flags = (flags as c_int & !OPERATION) | libc::FUTEX_REQUEUE;
     let rest = [address, flags as usize, wake - ours.woken, move_most - ours.moved, second, 0];
@@ -195,5 +245,5 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
 static LIBCS: Hidden = Hidden::new(c"syscall");
 
 /// The function of this file.
-pub(super) const PAIRS: &[Pair] =
+pub(in crate::transparent) const PAIRS: &[Pair] =
     &[Pair { name: c"syscall", ours: || syscall as *const () as usize, libcs: &LIBCS }];

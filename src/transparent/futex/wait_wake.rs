@@ -1,7 +1,7 @@
 //! Waiting on futexes and waking: goroutines and threads that wait on the private futexes of std, parking_lot
-//! and other crates. These call `syscall(SYS_futex, …)`, which ends up here (`futex_call.rs`).
+//! and other crates. These call `syscall(SYS_futex, …)`, which ends up here (`call.rs`).
 //!
-//! All that wait through the table (`futex_table.rs`) are in one queue for each address, in the order of
+//! All that wait through the table (`table.rs`) are in one queue for each address, in the order of
 //! their arrival. A goroutine parks; a thread blocks on a Note. A wake-up takes the first of the queue, and
 //! if there are not enough of them, the kernel wakes the rest: those that wait by another way than libc's
 //! function `syscall`, those that began to wait before the table was in use, and threads of the runtime and
@@ -14,10 +14,8 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
-use super::caller::{Errno, Outcome};
-use super::futex_table::{Entry, Requeued, Table, WOKEN, new_bucket};
 use super::late;
-use super::place::Place;
+use super::table::{Entry, Requeued, Table, WOKEN, new_bucket};
 use crate::base::note::Note;
 use crate::sched::park::limit;
 use crate::sched::park::park_ready::park_goroutine;
@@ -28,6 +26,8 @@ use crate::sched::types::current::current;
 use crate::sched::types::g::G;
 use crate::sched::types::waiter::{Hook, Waiter};
 use crate::sched::word::status::WaitReason;
+use crate::transparent::who::caller::{Errno, Outcome};
+use crate::transparent::who::place::Place;
 
 /// 512 KiB of address space, of which the used pages need memory. With a hundred thousand waiters, a queue
 /// has about twelve.
@@ -54,7 +54,9 @@ pub(super) fn wait(
             park_goroutine(g, WaitReason::Futex, place.address());
             wait.claim()
         }
-        Some(_) => limit::park_until(&wait, WaitReason::Futex, place.address(), deadline),
+        Some(deadline) => {
+            limit::park_again_until(&wait, WaitReason::Futex, place.address(), deadline, place.object)
+        }
     };
     leave(&node, claim)
 }

@@ -44,7 +44,7 @@ impl Limited {
 
 /// As [`Registration::wait`], ended also by the limit in force.
 #[inline(never)]
-pub(super) fn park_limited(
+pub(in crate::transparent) fn park_limited(
     registration: &Registration,
     direction: Direction,
     observed: Observed,

@@ -5,16 +5,15 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::os::fd::AsRawFd;
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::descriptor::{Mode, is_ready, wait_for};
 use super::real::define;
 use super::streams::is_nonblocking;
-use super::trust;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sys::process;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
+use crate::transparent::descriptor::{Mode, command_given, is_ready, wait_for};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// libc's function in a marked section.
 macro_rules! marked {
@@ -107,15 +106,6 @@ fn waits(command: c_int) -> bool {
     matches!(command, libc::F_SETLKW | libc::F_OFD_SETLKW)
 }
 
-/// A command of `fcntl` that may change what is known of descriptors.
-fn note_command(fd: c_int, command: c_int, result: c_int) {
-    match command {
-        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => trust::is_duplicate(result),
-        libc::F_SETFL => trust::settings_changed(fd),
-        _ => {}
-    }
-}
-
 define! {
     fn waitpid(pid: libc::pid_t, status: *mut c_int, options: c_int) -> libc::pid_t,
         |_g| wait_for_child(pid, status, options, std::ptr::null_mut());
@@ -142,12 +132,12 @@ define! {
         |_g| if waits(command) { marked!(fcntl(fd, command, argument)) } else {
             // SAFETY: the caller vouches for the arguments.
             of_libc(unsafe { (real::fcntl.get())(fd, command, argument) } as isize)
-        }, after |result| note_command(fd, command, result);
+        }, after |result| command_given(fd, command, result);
     fn fcntl64(fd: c_int, command: c_int, argument: usize) -> c_int,
         |_g| if waits(command) { marked!(fcntl64(fd, command, argument)) } else {
             // SAFETY: the caller vouches for the arguments.
             of_libc(unsafe { (real::fcntl64.get())(fd, command, argument) } as isize)
-        }, after |result| note_command(fd, command, result);
+        }, after |result| command_given(fd, command, result);
     // The mode is there only if the flags say so; passing on what is in its place does no harm.
     fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int, |_g| marked!(open(path, flags, mode));
     fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int,

@@ -10,7 +10,7 @@ use crate::sched::types::g::G;
 /// Otherwise the call is libc's: on a foreign thread, on g0, in a signal handler, inside the runtime, in a
 /// marked blocking call, and in a child process.
 #[inline]
-pub(super) fn caller() -> Option<&'static G> {
+pub(in crate::transparent) fn caller() -> Option<&'static G> {
     if !enabled::is_on() {
         return None;
     }
@@ -19,17 +19,22 @@ pub(super) fn caller() -> Option<&'static G> {
 }
 
 /// An error number of the kernel.
-pub(super) type Errno = c_int;
-pub(super) type Outcome<T> = Result<T, Errno>;
+pub(in crate::transparent) type Errno = c_int;
+pub(in crate::transparent) type Outcome<T> = Result<T, Errno>;
+
+/// The number of an error of gort's own calls.
+pub(in crate::transparent) fn errno_of(error: std::io::Error) -> Errno {
+    error.raw_os_error().unwrap_or(libc::ENOMEM)
+}
 
 /// What a raw system call returned.
 #[inline]
-pub(super) fn outcome(result: isize) -> Outcome<isize> {
+pub(in crate::transparent) fn outcome(result: isize) -> Outcome<isize> {
     if result < 0 { Err(-result as Errno) } else { Ok(result) }
 }
 
 /// The integer that a function of libc returns: -1 if it failed.
-pub(super) trait Integer {
+pub(in crate::transparent) trait Integer {
     fn from_isize(value: isize) -> Self;
 }
 
@@ -56,7 +61,7 @@ impl Integer for libc::c_uint {
 
 /// As libc reports it: the value, or -1 and errno.
 #[inline]
-pub(super) fn report<T: Integer>(outcome: Outcome<isize>) -> T {
+pub(in crate::transparent) fn report<T: Integer>(outcome: Outcome<isize>) -> T {
     T::from_isize(outcome.unwrap_or_else(|error| {
         set_errno(error);
         -1
@@ -73,13 +78,13 @@ fn set_errno(error: Errno) {
 
 /// The error of a libc function that has just failed on this thread.
 #[inline(never)]
-pub(super) fn errno() -> Errno {
+pub(in crate::transparent) fn errno() -> Errno {
     // SAFETY: libc's errno of the caller.
     unsafe { *libc::__errno_location() }
 }
 
 /// As [`outcome`], for a function of libc.
 #[inline]
-pub(super) fn of_libc(result: isize) -> Outcome<isize> {
+pub(in crate::transparent) fn of_libc(result: isize) -> Outcome<isize> {
     if result == -1 { Err(errno()) } else { Ok(result) }
 }

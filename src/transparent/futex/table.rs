@@ -10,11 +10,11 @@
 //!
 //! Loom's models of this file are in `loom/src/transparent/models.rs`.
 
-use super::place::uninterrupted;
 use crate::base::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
 use crate::base::lock::Lock;
 use crate::sched::park::wait::FIRST_FREE_CLAIM;
 use crate::sched::park::wait_queue::{ClaimedList, Node, Queue};
+use crate::transparent::who::place::uninterrupted;
 
 /// The claim of a wait that a wake-up has ended.
 pub(super) const WOKEN: usize = FIRST_FREE_CLAIM;
@@ -52,7 +52,7 @@ macro_rules! new_bucket {
         use $crate::base::atomic::AtomicUsize;
         use $crate::base::lock::Lock;
         use $crate::sched::park::wait_queue::Queue;
-        $crate::transparent::futex_table::Bucket {
+        $crate::transparent::futex::table::Bucket {
             count: AtomicUsize::new(0),
             queue: Lock::new(Queue::new()),
         }

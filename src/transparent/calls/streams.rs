@@ -8,28 +8,31 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::descriptor::{Descriptor, Mode, is_ready, wait_for};
-use super::kind::{Kind, terminal_settings};
 use super::real::define;
-use super::trust::wait_limit;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
+use crate::transparent::descriptor::{
+    Descriptor, Kind, Mode, if_ready, terminal_settings, wait_for, wait_limit,
+};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// The most buffers of one call (IOV_MAX).
 const MOST_BUFFERS: usize = 1024;
 
+/// The most bytes of one call (the kernel's MAX_RW_COUNT).
+const MOST_BYTES: usize = 0x7fff_f000;
+
 /// Makes a call on a descriptor: first without blocking, then as often as the descriptor becomes ready.
 #[inline]
-pub(super) fn run(
+pub(in crate::transparent) fn run(
     number: c_int,
     direction: Direction,
     mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    match call(number, Mode::Try) {
+    match call(number, Mode::First) {
         Err(libc::EAGAIN) => wait_and_repeat(number, direction, call),
         result => result,
     }
@@ -38,7 +41,7 @@ pub(super) fn run(
 /// As [`run`], for reading up to `wanted` bytes. If the last read has emptied a stream, and there was no edge
 /// since, it waits before the first attempt.
 #[inline]
-pub(super) fn run_read(
+pub(in crate::transparent) fn run_read(
     number: c_int,
     wanted: usize,
     mut call: impl FnMut(c_int, Mode) -> Outcome<isize>,
@@ -62,7 +65,7 @@ fn noting_short_reads(number: c_int, wanted: usize, call: impl FnOnce() -> Outco
     let observed = descriptor.map_or(0, Descriptor::observe_reads);
     let result = call();
     if let (Some(descriptor), Ok(read @ 1..)) = (descriptor, result)
-        && (read as usize) < wanted
+        && (read as usize) < wanted.min(MOST_BYTES)
         && observed != 0
     {
         descriptor.note_short_read(observed);
@@ -72,7 +75,7 @@ fn noting_short_reads(number: c_int, wanted: usize, call: impl FnOnce() -> Outco
 
 /// The rest of [`run`], after an attempt without success.
 #[inline(never)]
-pub(super) fn wait_and_repeat(
+pub(in crate::transparent) fn wait_and_repeat(
     number: c_int,
     direction: Direction,
     call: impl FnMut(c_int, Mode) -> Outcome<isize>,
@@ -84,14 +87,14 @@ pub(super) fn wait_and_repeat(
 }
 
 /// Whether the user wants EAGAIN instead of waits.
-pub(super) fn is_nonblocking(number: c_int) -> bool {
+pub(in crate::transparent) fn is_nonblocking(number: c_int) -> bool {
     // SAFETY: no memory is passed.
     let flags = unsafe { syscall6(libc::SYS_fcntl, number as usize, libc::F_GETFL as usize, 0, 0, 0, 0) };
     flags >= 0 && flags as c_int & libc::O_NONBLOCK != 0
 }
 
 /// When a call that begins now times out, by SO_RCVTIMEO or SO_SNDTIMEO.
-pub(super) fn deadline_of(number: c_int, direction: Direction) -> u64 {
+pub(in crate::transparent) fn deadline_of(number: c_int, direction: Direction) -> u64 {
     let name = match direction {
         Direction::Read => libc::SO_RCVTIMEO,
         Direction::Write => libc::SO_SNDTIMEO,
@@ -108,22 +111,16 @@ pub(super) fn deadline_of(number: c_int, direction: Direction) -> u64 {
 }
 
 /// `call`, which may block, in a marked section, once the descriptor is ready.
-pub(super) fn when_ready(
+pub(in crate::transparent) fn when_ready(
     number: c_int,
     direction: Direction,
     mut call: impl FnMut(c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    run(number, direction, |number, mode| {
-        if mode == Mode::Block || is_ready(number, direction) {
-            blocking(|| call(number))
-        } else {
-            Err(libc::EAGAIN)
-        }
-    })
+    run(number, direction, |number, mode| if_ready(number, direction, mode, || blocking(|| call(number))))
 }
 
 /// The buffers of a call.
-pub(super) type Buffers = (*const libc::iovec, usize);
+pub(in crate::transparent) type Buffers = (*const libc::iovec, usize);
 
 /// What reading and writing differ in.
 struct Io {
@@ -160,14 +157,14 @@ impl Io {
         let plain = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: true });
         let short = |outcome: Outcome<isize>| Ok(Once { bytes: outcome?, plain: false });
         let plainly = || plain(self.in_marked_section(number, buffers));
-        let if_ready = || if is_ready(number, self.direction) { plainly() } else { Err(libc::EAGAIN) };
+        let if_ready = || if_ready(number, self.direction, mode, plainly);
         if mode == Mode::Block {
             return plainly();
         }
         let mut kind = Kind::of(number);
         loop {
             let result = match kind {
-                Kind::Socket | Kind::StreamSocket => short(self.by_message(number, buffers)),
+                Kind::Socket | Kind::StreamSocket | Kind::Tcp => short(self.by_message(number, buffers)),
                 Kind::Stream => short(self.without_waiting(number, buffers)),
                 Kind::Pollable => if_ready(),
                 Kind::Terminal if self.direction == Direction::Write => if_ready(),
@@ -179,7 +176,7 @@ impl Io {
             };
             match (kind, result) {
                 // The number is of another open file by now.
-                (Kind::Socket | Kind::StreamSocket, Err(libc::ENOTSOCK)) => kind = Kind::ask(number),
+                (_, Err(libc::ENOTSOCK)) if kind.is_socket() => kind = Kind::ask(number),
                 (Kind::Stream, Err(libc::EOPNOTSUPP)) => {
                     kind = match Kind::ask(number) {
                         // A pipe that does not take the flag, with an old kernel.
@@ -188,7 +185,7 @@ impl Io {
                     }
                 }
                 // A sandbox may refuse the call that does not block, though not the plain one.
-                (Kind::Socket | Kind::StreamSocket | Kind::Stream, Err(libc::EPERM | libc::ENOSYS)) => {
+                (_, Err(libc::EPERM | libc::ENOSYS)) if kind.is_socket() || kind == Kind::Stream => {
                     kind = Kind::Pollable
                 }
                 // A first write may open a connection (TCP_FASTOPEN_CONNECT).
@@ -271,26 +268,26 @@ impl Io {
     }
 }
 
-/// How many bytes the buffers have together.
+/// How many bytes the buffers have together. The kernel judges lengths that are too large.
 fn length((buffers, count): Buffers) -> usize {
     // SAFETY: the caller of libc's function vouches for the array.
-    (0..count).fold(0, |sum, at| unsafe { sum + (*buffers.add(at)).iov_len })
+    (0..count).fold(0, |sum, at| unsafe { usize::saturating_add(sum, (*buffers.add(at)).iov_len) })
 }
 
 /// What is left of the buffers of a call that writes.
-pub(super) struct Rest {
+pub(in crate::transparent) struct Rest {
     buffers: Buffers,
     /// The first buffer, from which something was written: what is left of it.
     first: Option<libc::iovec>,
 }
 
 impl Rest {
-    pub(super) fn new(buffers: Buffers) -> Rest {
+    pub(in crate::transparent) fn new(buffers: Buffers) -> Rest {
         Rest { buffers, first: None }
     }
 
     /// The next ones to be written: what is left of one of them, or whole ones.
-    pub(super) fn buffers(&self) -> Buffers {
+    pub(in crate::transparent) fn buffers(&self) -> Buffers {
         self.first.as_ref().map_or(self.buffers, |first| (std::ptr::from_ref(first), 1))
     }
 
@@ -300,7 +297,7 @@ impl Rest {
     }
 
     /// Counts what was written. Returns whether that was the end.
-    pub(super) fn advance(&mut self, mut written: usize) -> bool {
+    pub(in crate::transparent) fn advance(&mut self, mut written: usize) -> bool {
         loop {
             if self.buffers.1 == 0 {
                 return true;
@@ -402,25 +399,24 @@ fn transfer(
     waits: bool,
     call: impl Fn(c_int, c_int) -> Outcome<isize>,
 ) -> Outcome<isize> {
-    let must_wait = |number, direction| waits && !is_ready(number, direction) && !is_nonblocking(number);
-    if must_wait(from, Direction::Read) {
-        let deadline = deadline_of(from, Direction::Read);
-        return wait_for(from, Direction::Read, deadline, |from, mode| {
-            if mode == Mode::Try && !is_ready(from, Direction::Read) {
-                return Err(libc::EAGAIN);
-            }
-            into_ready(to, |to| call(from, to))
-        });
+    if !waits {
+        return call(from, to);
     }
-    if waits { into_ready(to, |to| call(from, to)) } else { call(from, to) }
+    once_ready(from, Direction::Read, |from| once_ready(to, Direction::Write, |to| call(from, to)))
 }
 
-/// `call`, once it can write.
-fn into_ready(to: c_int, call: impl Fn(c_int) -> Outcome<isize>) -> Outcome<isize> {
-    if is_ready(to, Direction::Write) || is_nonblocking(to) {
-        return call(to);
+/// `call`, which may block, once the descriptor is ready or if it is O_NONBLOCK.
+fn once_ready(
+    number: c_int,
+    direction: Direction,
+    mut call: impl FnMut(c_int) -> Outcome<isize>,
+) -> Outcome<isize> {
+    let first = if_ready(number, direction, Mode::First, || Ok(call(number)));
+    match first {
+        Ok(result) => result,
+        Err(_) if is_nonblocking(number) => call(number),
+        Err(_) => wait_for(number, direction, deadline_of(number, direction), |number, mode| {
+            if_ready(number, direction, mode, || call(number))
+        }),
     }
-    wait_for(to, Direction::Write, deadline_of(to, Direction::Write), |to, mode| {
-        if mode == Mode::Block || is_ready(to, Direction::Write) { call(to) } else { Err(libc::EAGAIN) }
-    })
 }

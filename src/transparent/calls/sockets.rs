@@ -8,18 +8,18 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::descriptor::{Mode, is_ready, wait_for};
-use super::kind::socket_option;
 use super::real::define;
 use super::streams::{Rest, deadline_of, is_nonblocking, run, run_read, when_ready};
-use super::trust;
 use crate::netpoll::Direction;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::run::runtime_section;
 use crate::sched::types::g::G;
 use crate::sys::fd;
 use crate::sys::syscall::syscall6;
+use crate::transparent::descriptor::{
+    Mode, is_internet, is_new, is_ready, message_passed, messages_passed, socket_option, wait_for,
+};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// `SYS_recvfrom` or `SYS_sendto`.
 fn transfer(number: libc::c_long, fd: c_int, rest: [usize; 5], flags: c_int) -> Outcome<isize> {
@@ -35,7 +35,7 @@ fn never_waits(flags: c_int) -> bool {
 
 /// The flags of a call that is made in that mode.
 fn flags_for(flags: c_int, mode: Mode) -> c_int {
-    if mode == Mode::Try { flags | libc::MSG_DONTWAIT } else { flags }
+    if mode == Mode::Block { flags } else { flags | libc::MSG_DONTWAIT }
 }
 
 fn receive(
@@ -222,9 +222,7 @@ fn connect_to(
 }
 
 fn is_internet_stream(fd: c_int) -> bool {
-    let domain = socket_option(fd, libc::SO_DOMAIN);
-    (domain == libc::AF_INET || domain == libc::AF_INET6)
-        && socket_option(fd, libc::SO_TYPE) == libc::SOCK_STREAM
+    is_internet(fd) && socket_option(fd, libc::SO_TYPE) == libc::SOCK_STREAM
 }
 
 define! {
@@ -263,7 +261,7 @@ define! {
     fn recvmsg(fd: c_int, message: *mut libc::msghdr, flags: c_int) -> isize,
         |_g| receive_message(fd, message, flags),
         // SAFETY: the kernel has just filled the message in.
-        after |read| if read >= 0 { unsafe { trust::message_passed(message) } };
+        after |read| if read >= 0 { unsafe { message_passed(message) } };
     fn recvmmsg(
         fd: c_int,
         messages: *mut libc::mmsghdr,
@@ -273,7 +271,8 @@ define! {
     ) -> c_int, |_g| several(fd, Direction::Read, (count, flags), |fd| {
         // SAFETY: the caller vouches for the arguments.
         of_libc(unsafe { (real::recvmmsg.get())(fd, messages, count, flags, timeout) } as isize)
-    });
+    // SAFETY: the kernel has filled so many in.
+    }), after |read| unsafe { messages_passed(messages, read) };
 
     fn send(fd: c_int, buffer: *const c_void, length: usize, flags: c_int) -> isize,
         |_g| send_to(fd, (buffer, length), flags, (std::ptr::null(), 0));
@@ -288,17 +287,18 @@ define! {
     fn sendmsg(fd: c_int, message: *const libc::msghdr, flags: c_int) -> isize,
         |_g| send_message(fd, message, flags),
         // SAFETY: the kernel has just read the message.
-        after |sent| if sent >= 0 { unsafe { trust::message_passed(message) } };
+        after |sent| if sent >= 0 { unsafe { message_passed(message) } };
     fn sendmmsg(fd: c_int, messages: *mut libc::mmsghdr, count: c_uint, flags: c_int) -> c_int,
         |_g| several(fd, Direction::Write, (count, flags), |fd| {
             // SAFETY: the caller vouches for the arguments.
             of_libc(unsafe { (real::sendmmsg.get())(fd, messages, count, flags) } as isize)
-        });
+        // SAFETY: the kernel has read so many.
+        }), after |sent| unsafe { messages_passed(messages, sent) };
 
     fn accept(fd: c_int, address: *mut libc::sockaddr, size: *mut libc::socklen_t) -> c_int,
-        |_g| accept_one(fd, address, size, 0), after |made| trust::is_new(made);
+        |_g| accept_one(fd, address, size, 0), after |made| is_new(made);
     fn accept4(fd: c_int, address: *mut libc::sockaddr, size: *mut libc::socklen_t, flags: c_int) -> c_int,
-        |_g| accept_one(fd, address, size, flags), after |made| trust::is_new(made);
+        |_g| accept_one(fd, address, size, flags), after |made| is_new(made);
     fn connect(fd: c_int, address: *const libc::sockaddr, size: libc::socklen_t) -> c_int,
         |g| connect_to(g, fd, address, size);
 }

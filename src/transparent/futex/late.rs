@@ -4,9 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use super::descriptor::Descriptor;
-use super::futex;
+use super::wait_wake;
 use crate::sched::idle::start_m::wake_housekeeper;
+use crate::transparent::descriptor::Descriptor;
 
 /// The number of wake-ups that fit: what signal handlers may store before the housekeeper gets to run.
 const MOST: usize = 64;
@@ -36,7 +36,7 @@ static TOO_MANY: AtomicBool = AtomicBool::new(false);
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Leaves a wake-up for the housekeeper. Safe in a signal handler.
-pub(super) fn add(address: usize, count: usize, bitset: u32) {
+pub(in crate::transparent) fn add(address: usize, count: usize, bitset: u32) {
     let free = LATE.iter().find(|late| {
         late.state.compare_exchange(FREE, WRITING, Ordering::Acquire, Ordering::Relaxed).is_ok()
     });
@@ -56,7 +56,7 @@ pub(super) fn add(address: usize, count: usize, bitset: u32) {
 }
 
 /// Lets the housekeeper wake the users of all descriptors. Safe in a signal handler.
-pub(super) fn wake_users() {
+pub(in crate::transparent) fn wake_users() {
     CLOSED.store(true, Ordering::Relaxed);
     // Release pairs with the swap in `make_all`.
     ANY.store(true, Ordering::Release);
@@ -73,14 +73,14 @@ pub(crate) fn make_all() {
             let (address, count) = (late.address.load(Ordering::Relaxed), late.count.load(Ordering::Relaxed));
             let bitset = late.bitset.load(Ordering::Relaxed);
             late.state.store(FREE, Ordering::Release);
-            futex::wake_late(address, count, bitset);
+            wait_wake::wake_late(address, count, bitset);
         }
     }
     if TOO_MANY.swap(false, Ordering::Relaxed) {
-        futex::wake_everybody();
+        wait_wake::wake_everybody();
     }
     if CLOSED.swap(false, Ordering::Relaxed) {
         let all = Descriptor::known(0, u32::MAX);
-        all.filter(|(_, one)| one.has_users()).for_each(|(_, one)| one.wake_users());
+        all.filter(|(_, one)| one.has_users_to_wake()).for_each(|(_, one)| one.wake_users());
     }
 }

@@ -7,20 +7,20 @@ use crate::base::throw;
 use crate::sched::block::hidden_function::Hidden;
 
 /// A function of libc, of type `F`.
-pub(super) struct Real<F> {
-    pub(super) hidden: Hidden,
+pub(in crate::transparent) struct Real<F> {
+    pub(in crate::transparent) hidden: Hidden,
     name: &'static str,
     is: PhantomData<F>,
 }
 
 impl<F: Copy> Real<F> {
-    pub(super) const fn new(name: &'static CStr, text: &'static str) -> Real<F> {
+    pub(in crate::transparent) const fn new(name: &'static CStr, text: &'static str) -> Real<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
         Real { hidden: Hidden::new(name), name: text, is: PhantomData }
     }
 
     #[inline]
-    pub(super) fn get(&self) -> F {
+    pub(in crate::transparent) fn get(&self) -> F {
         let address = self.hidden.address();
         if address == 0 {
             throw("transparent", format_args!("libc has no function {}", self.name));
@@ -31,10 +31,10 @@ impl<F: Copy> Real<F> {
 }
 
 /// Ours and libc's function of a name.
-pub(super) struct Pair {
-    pub(super) name: &'static CStr,
-    pub(super) ours: fn() -> usize,
-    pub(super) libcs: &'static Hidden,
+pub(in crate::transparent) struct Pair {
+    pub(in crate::transparent) name: &'static CStr,
+    pub(in crate::transparent) ours: fn() -> usize,
+    pub(in crate::transparent) libcs: &'static Hidden,
 }
 
 /// Defines functions of libc. The body is for a goroutine `$g`, which waits as goroutines do; it returns what
@@ -44,12 +44,12 @@ macro_rules! define {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty,
         |$g:ident| $body:expr $(, after |$returned:ident| $after:expr)?;)*) => {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
-        pub(super) mod real {
+        pub(in crate::transparent) mod real {
             #[allow(unused_imports, reason = "not all types are needed in all modules")]
             use super::*;
             $(pub(in crate::transparent) static $name:
-                $crate::transparent::real::Real<unsafe extern "C" fn($($type),*) -> $result> =
-                $crate::transparent::real::Real::new(
+                $crate::transparent::calls::real::Real<unsafe extern "C" fn($($type),*) -> $result> =
+                $crate::transparent::calls::real::Real::new(
                     match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                         Ok(name) => name,
                         Err(_) => unreachable!(),
@@ -61,15 +61,15 @@ macro_rules! define {
         $(
             #[cfg_attr(not(gort_tsan), unsafe(no_mangle))]
             unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-                let result = match $crate::transparent::caller::caller() {
+                let result = match $crate::transparent::who::caller::caller() {
                     None => {
                         let libcs = real::$name.get();
                         // SAFETY: the caller vouches for the arguments.
                         unsafe { libcs($($argument),*) }
                     }
-                    Some($g) => $crate::transparent::caller::report($body),
+                    Some($g) => $crate::transparent::who::caller::report($body),
                 };
-                $(if $crate::transparent::enabled::is_on() {
+                $(if $crate::transparent::who::enabled::is_on() {
                     let $returned = result;
                     $after;
                 })?
@@ -78,7 +78,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(super) const PAIRS: &[$crate::transparent::real::Pair] = &[$($crate::transparent::real::Pair {
+        pub(in crate::transparent) const PAIRS: &[$crate::transparent::calls::real::Pair] = &[$($crate::transparent::calls::real::Pair {
             name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => unreachable!(),
@@ -89,4 +89,4 @@ macro_rules! define {
     };
 }
 
-pub(super) use define;
+pub(in crate::transparent) use define;

@@ -9,11 +9,11 @@ use crate::sched::park::timers::sleep_goroutine;
 use crate::sched::types::g::G;
 use crate::sys::clock as system_clock;
 
-/// The longest sleep (ns) until a moment of a clock that may be set: then it is read again.
-const SLICE: u64 = 1_000_000_000;
+/// The longest wait (ns) until a moment of a clock that may be set: then it is read again.
+pub(in crate::transparent) const SLICE: u64 = 1_000_000_000;
 
 /// Nanoseconds of a timespec; `None` if it is not valid.
-pub(super) fn nanos_of(time: *const libc::timespec) -> Option<u64> {
+pub(in crate::transparent) fn nanos_of(time: *const libc::timespec) -> Option<u64> {
     // SAFETY: the caller of libc's function passes a valid one, or null.
     let time = unsafe { time.as_ref() }?;
     let seconds = u64::try_from(time.tv_sec).ok()?;
@@ -21,7 +21,7 @@ pub(super) fn nanos_of(time: *const libc::timespec) -> Option<u64> {
     Some(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-pub(super) fn sleep_for(g: &'static G, nanos: u64) {
+pub(in crate::transparent) fn sleep_for(g: &'static G, nanos: u64) {
     if nanos == 0 {
         return yield_now();
     }

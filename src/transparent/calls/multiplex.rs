@@ -7,9 +7,6 @@
 
 use std::ffi::c_int;
 
-use super::caller::{Outcome, of_libc, outcome};
-use super::close::close_quietly;
-use super::descriptor::{Mode, wait_for};
 use super::real::define;
 use super::sleep::{nanos_of, sleep_for};
 use crate::netpoll::Direction;
@@ -18,6 +15,8 @@ use crate::sched::park::clock;
 use crate::sched::types::g::G;
 use crate::sys::syscall::syscall6;
 use crate::timer::NEVER;
+use crate::transparent::descriptor::{Mode, close_quietly, wait_for};
+use crate::transparent::who::caller::{Outcome, of_libc, outcome};
 
 /// An epoll instance for one call.
 struct Instance(c_int);
@@ -185,7 +184,7 @@ fn poll_one(only: &mut libc::pollfd, direction: Direction, timeout: Option<u64>)
         return now;
     }
     none_or(wait_for(number, direction, deadline(timeout), |fd, mode| match mode {
-        Mode::Try => some_or_again(call(fd, Some(0))),
+        Mode::First | Mode::Try => some_or_again(call(fd, Some(0))),
         Mode::Block => call(fd, timeout),
     }))
 }
@@ -280,7 +279,7 @@ fn wait_for_events(
         return now;
     }
     none_or(wait_for(instance, Direction::Read, deadline(timeout), |instance, mode| match mode {
-        Mode::Try => some_or_again(call(instance, Some(0))),
+        Mode::First | Mode::Try => some_or_again(call(instance, Some(0))),
         Mode::Block => call(instance, timeout),
     }))
 }
@@ -301,13 +300,11 @@ define! {
         count: libc::nfds_t,
         time: *const libc::timespec,
         mask: *const libc::sigset_t,
-    ) -> c_int, |g| {
-        if mask.is_null() {
-            timeout_of(time).and_then(|timeout| poll_them(g, fds, count, timeout))
-        } else {
-            // SAFETY: the caller vouches for the arguments.
-            blocking(|| of_libc(unsafe { (real::ppoll.get())(fds, count, time, mask) } as isize))
-        }
+    ) -> c_int, |g| if mask.is_null() {
+        timeout_of(time).and_then(|timeout| poll_them(g, fds, count, timeout))
+    } else {
+        // SAFETY: the caller vouches for the arguments.
+        blocking(|| of_libc(unsafe { (real::ppoll.get())(fds, count, time, mask) } as isize))
     };
     // What C code calls that was compiled with _FORTIFY_SOURCE. An array that is too small is libc's affair.
     fn __poll_chk(fds: *mut libc::pollfd, count: libc::nfds_t, timeout: c_int, size: usize) -> c_int,
@@ -317,6 +314,18 @@ define! {
         } else {
             poll_them(g, fds, count, of_millis(timeout))
         };
+    fn __ppoll_chk(
+        fds: *mut libc::pollfd,
+        count: libc::nfds_t,
+        time: *const libc::timespec,
+        mask: *const libc::sigset_t,
+        size: usize,
+    ) -> c_int, |g| if mask.is_null() && size / size_of::<libc::pollfd>() >= count as usize {
+        timeout_of(time).and_then(|timeout| poll_them(g, fds, count, timeout))
+    } else {
+        // SAFETY: the caller vouches for the arguments.
+        blocking(|| of_libc(unsafe { (real::__ppoll_chk.get())(fds, count, time, mask, size) } as isize))
+    };
     fn select(
         count: c_int,
         read: *mut libc::fd_set,

@@ -6,15 +6,19 @@
 //! its handler runs. (With SA_NODEFER it does not. Then a wait in the handler stops the goroutine, as it
 //! would block a thread.) To ask for them is a system call, so gort defines the functions that install
 //! handlers, and asks only if there has been a handler of that kind.
+//!
+//! A thread that runs no goroutines may block signals by itself: libraries' threads often block all. What it
+//! blocks outside of handlers is learnt when it waits on a futex, which no handler may do: no function that
+//! locks is async-signal-safe (`place.rs`).
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::real::Pair;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::run::runtime_section;
 use crate::sched::types::g::{G, thread_state};
 use crate::sys::signal;
+use crate::transparent::calls::real::Pair;
 
 /// The signals that have, or had, a handler of the program; bit 0 is signal 1.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -34,7 +38,7 @@ fn add(signal: c_int, handler: usize, flags: c_int) {
 }
 
 /// Adds the handlers that are there already.
-pub(super) fn add_installed() {
+pub(in crate::transparent) fn add_installed() {
     for signal in 1..=libc::SIGRTMAX() {
         if let Some((handler, flags)) = signal::programs_handler(signal) {
             add(signal, handler, flags);
@@ -44,7 +48,7 @@ pub(super) fn add_installed() {
 
 /// Whether the caller, which runs on the stack of `g`, is a signal handler.
 #[inline]
-pub(super) fn is_on_stack_of(g: &'static G) -> bool {
+pub(in crate::transparent) fn is_on_stack_of(g: &'static G) -> bool {
     let signals = ON_ANY_STACK.load(Ordering::Relaxed);
     signals != 0 && blocks_any(g, signals)
 }
@@ -58,10 +62,17 @@ fn blocks_any(g: &'static G, signals: u64) -> bool {
         })
 }
 
-/// Whether the calling thread, which is foreign, may be in a signal handler.
-pub(super) fn may_be_on_thread() -> bool {
-    let signals = HANDLED.load(Ordering::Relaxed);
-    signals != 0 && signal::blocked() & signals != 0
+/// The signals of faults. A fault is the interrupted instruction's own, and none of the runtime's fault but
+/// that which reads a futex word, under a lock of which its thread knows. So a handler of these, as std's
+/// own, does not count on foreign threads.
+const FAULTS: u64 =
+    1 << (libc::SIGSEGV - 1) | 1 << (libc::SIGBUS - 1) | 1 << (libc::SIGFPE - 1) | 1 << (libc::SIGILL - 1);
+
+/// Whether the calling thread, which is foreign, may be in a signal handler: it blocks a signal that has one,
+/// and `usually` (the signals that it blocks outside of handlers, if that is known) does not have it.
+pub(in crate::transparent) fn may_be_on_thread(usually: Option<u64>) -> bool {
+    let signals = HANDLED.load(Ordering::Relaxed) & !FAULTS;
+    signals != 0 && signal::blocked() & signals & !usually.unwrap_or(0) != 0
 }
 
 /// Defines functions that install handlers: `$handler` and `$flags` of `$signal` from their arguments.
@@ -71,7 +82,7 @@ macro_rules! define {
         #[allow(non_upper_case_globals, reason = "they have the names of the functions")]
         mod libcs {
             use super::Hidden;
-            $(pub(super) static $name: Hidden = Hidden::new($text);)*
+            $(pub(in crate::transparent) static $name: Hidden = Hidden::new($text);)*
         }
 
         $(
@@ -88,7 +99,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(super) const PAIRS: &[Pair] = &[$(Pair {
+        pub(in crate::transparent) const PAIRS: &[Pair] = &[$(Pair {
             name: $text,
             ours: || $name as *const () as usize,
             libcs: &libcs::$name,
