@@ -414,40 +414,92 @@ fn a_writer_that_is_too_slow_costs_whole_generations() {
     }
     gort::runtime::set_max_procs(2);
     let dir = TempDir::new();
-    let file = dir.path().join("trace");
-    let release = Arc::new(AtomicBool::new(false));
-    let slow = Slow { file: File::create(&file).unwrap(), written: 0, release: Arc::clone(&release) };
-    gort::trace::start(slow).unwrap();
+    let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
+    let release = Arc::new(AtomicBool::new(true));
+    let slow = |file| Slow { file: File::create(file).unwrap(), written: 0, release: Arc::clone(&release) };
+    let stops = Arc::clone(&release);
+    gort::trace::start(slow(&first)).unwrap();
     gort::run(move || {
-        // Goroutines from before the gap: one ends in it, one goes on.
+        // A goroutine from before the gaps, which goes on after them.
         let (sender, receiver) = gort::chan::bounded::<()>(0);
         let until_the_end = gort::spawn(move || receiver.recv());
-        let ends_soon = gort::spawn(|| gort::sleep(TICK * 100));
-        let switches = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&switches);
-        // More events than the memory for them holds: 65 MiB of 16 bytes.
-        let busy = (0..2).map(|_| {
-            let counted = Arc::clone(&counted);
-            gort::spawn(move || {
-                while counted.fetch_add(1, Ordering::Relaxed) < 6_000_000 {
-                    gort::yield_now();
-                }
-            })
-        });
-        join_all(busy.collect::<Vec<_>>());
-        ends_soon.join().unwrap();
-        release.store(true, Ordering::Release);
-        gort::sleep(TICK * 300);
-        mixed_work(10);
+        for gap in ["first gap", "second gap"] {
+            let ends_in_the_gap = named("ends-in-the-gap", || gort::sleep(TICK * 100));
+            stops.store(false, Ordering::Release);
+            overflow_the_logs();
+            ends_in_the_gap.join().unwrap();
+            stops.store(true, Ordering::Release);
+            be_seen_after(gap);
+        }
         drop(sender);
         until_the_end.join().unwrap().unwrap_err();
     });
     let summary = gort::trace::stop().unwrap();
-    assert!(summary.dropped_generations > 0, "{summary:?}");
+    assert!(summary.dropped_generations >= 2, "{summary:?}");
     assert_eq!(summary.repairs, 0, "{summary:?}");
-    let Some(parsed) = parsed(&file) else { return };
-    // What came after the gap is there.
-    assert_has(&parsed, "Running->Waiting", "chan receive");
+    if let Some(parsed) = parsed(&first) {
+        for gap in ["first gap", "second gap"] {
+            assert_is_seen_after(&parsed, gap);
+        }
+    }
+
+    // What a trace has lost, the next one does not miss.
+    gort::trace::start(slow(&second)).unwrap();
+    gort::run(|| be_seen_after("that trace"));
+    let summary = gort::trace::stop().unwrap();
+    assert_eq!((summary.repairs, summary.dropped_generations), (0, 0), "{summary:?}");
+    if let Some(parsed) = parsed(&second) {
+        assert_is_seen_after(&parsed, "that trace");
+    }
+}
+
+/// More events than the memory for them holds, on two Ps: 65 MiB of 16 bytes.
+fn overflow_the_logs() {
+    let switches = Arc::new(AtomicU64::new(0));
+    let busy = (0..2).map(|_| {
+        let counted = Arc::clone(&switches);
+        gort::spawn(move || {
+            while counted.fetch_add(1, Ordering::Relaxed) < 6_000_000 {
+                gort::yield_now();
+            }
+        })
+    });
+    join_all(busy.collect::<Vec<_>>());
+}
+
+/// Does things that a trace shows if it goes on after the gap.
+fn be_seen_after(gap: &str) {
+    // The first moments after a gap show in which state everything was.
+    gort::sleep(TICK * 300);
+    mixed_work(10);
+    let text = format!("after the {gap}");
+    let (sender, receiver) = gort::chan::bounded::<()>(0);
+    let seen = named(&text.replace(' ', "-"), move || {
+        gort::trace::log("test", &text);
+        receiver.recv().unwrap_err();
+    });
+    gort::sleep(TICK * 50);
+    drop(sender);
+    seen.join().unwrap();
+}
+
+/// The goroutine of [`be_seen_after`] was made, logged its message, waited for its channel and ended.
+#[track_caller]
+fn assert_is_seen_after(parsed: &str, gap: &str) {
+    let text = format!("after the {gap}");
+    assert!(parsed.contains(&text), "no message {text:?}");
+    assert!(parsed.contains(&text.replace(' ', "-")), "no goroutine of that name");
+    let message = parsed.lines().find(|line| line.contains(&text)).unwrap_or_default();
+    let id =
+        message.split_whitespace().find_map(|word| word.strip_prefix("G=")).expect("the message has a G");
+    let about_it = |from_to: &str, reason: &str| {
+        let (id, states) = (format!("GoID={id} "), format!(" {from_to} "));
+        let of_it = |line: &&str| line.contains(&id) && line.contains(&states) && line.contains(reason);
+        assert!(parsed.lines().any(|line| of_it(&line)), "G {id} was not seen {from_to} {reason}");
+    };
+    about_it("NotExist->Runnable", "");
+    about_it("Running->Waiting", "chan receive");
+    about_it("Running->NotExist", "");
 }
 
 #[test]
