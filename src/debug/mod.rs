@@ -123,8 +123,8 @@ impl Server {
         let addresses: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
         if let Some(remote) = addresses.iter().find(|address| !self.remote && !address.ip().is_loopback()) {
             return Err(invalid(format!(
-                "the debug server shows the inside of the program, and other machines can reach {remote}: take \
-                 a loopback address such as 127.0.0.1:{}, or call gort::debug::Server::allow_remote",
+                "the debug server shows the inside of the program, and other machines can reach {remote}: \
+                 take a loopback address such as 127.0.0.1:{}, or call gort::debug::Server::allow_remote",
                 remote.port()
             )));
         }

@@ -24,8 +24,8 @@ impl Model {
             let on = self.world.goroutines.get(&subject).map(|goroutine| goroutine.m);
             let m = log(m);
             self.repaired.push(format!(
-                "{kind:?} of {subject:#x} by M {m}, {late} ns late: the M has G {g:?} and P {p:?} ({proc:?}); \
-                 as a goroutine, the subject is {state:?}, last on M {on:?}"
+                "{kind:?} of {subject:#x} by M {m}, {late} ns late: the M has G {g:?} and P {p:?} \
+                 ({proc:?}); as a goroutine, the subject is {state:?}, last on M {on:?}"
             ));
         }
     }

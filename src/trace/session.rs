@@ -267,8 +267,8 @@ impl<'a> Collector<'a> {
         if self.knows_state {
             self.write_generation()?;
         }
-        // More may have been lost meanwhile, which belongs to the same gap. If it goes on, the next round drops
-        // what it has read, too.
+        // More may have been lost meanwhile, which belongs to the same gap. If it goes on, the next round
+        // drops what it has read, too.
         self.merge.inbox.clear();
         let _is_over = (0..MOST_REREADS).any(|_| !intake().read_lossy(&mut self.feed));
         // A gap may take many rounds.

@@ -639,6 +639,26 @@ fn a_directory_that_is_missing_is_reported_once() {
 }
 
 #[test]
+fn a_snapshot_that_fails_does_not_count() {
+    let _procs = Procs::set(2);
+    let dir = TempDir::new();
+    let later = dir.path().join("later");
+    let config = FlightRecorderConfig::new().pause_between_snapshots(Duration::ZERO).most_snapshots(1);
+    let flight = Flight::start(config.snapshots_in(&later));
+    for _ in 0..3 {
+        assert!(!gort::trace::snapshot("there is no directory"));
+    }
+    fs::create_dir(&later).unwrap();
+    assert!(gort::trace::snapshot("there is one"));
+    assert!(!gort::trace::snapshot("one is enough"));
+    assert_eq!(fs::read_dir(&later).unwrap().count(), 1);
+    drop(flight);
+    let panics = FlightRecorderConfig::new().on_snapshot(|snapshot| panic!("{}", snapshot.cause()));
+    let _flight = Flight::start(panics);
+    assert!(!gort::trace::snapshot("of no use"));
+}
+
+#[test]
 fn a_burst_that_nobody_could_read_costs_the_window_and_not_the_recorder() {
     if !alone("a_burst_that_nobody_could_read_costs_the_window_and_not_the_recorder") {
         return;

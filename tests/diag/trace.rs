@@ -17,7 +17,7 @@ use common::traces::{
     assert_has, blocks_in_a_call, mixed_work, overflow_the_logs, parsed, transitions, waits_for_a_channel,
     waits_for_the_network,
 };
-use common::{Procs, TempDir, amount, child, full, go, is_child, join_all, named, run_ok, until};
+use common::{Procs, TempDir, amount, child, full, go, is_child, join_all, named, run, run_ok, until};
 use gort::sync::WaitGroup;
 use gort::trace::Summary;
 
@@ -528,6 +528,34 @@ fn the_environment_asks_for_a_trace_of_a_whole_run() {
     let printed = run_ok(command);
     assert!(printed.stderr.contains("gort: GORT_TRACE="), "{}", printed.stderr);
     assert!(printed.stderr.contains("no trace is made"), "{}", printed.stderr);
+}
+
+#[test]
+fn a_process_that_sigquit_ends_leaves_a_complete_trace() {
+    const TEST: &str = "a_process_that_sigquit_ends_leaves_a_complete_trace";
+    if is_child("quits") {
+        return gort::run(|| {
+            mixed_work(5);
+            // Endless loops on all Ps do not matter.
+            for _ in 0..4 {
+                gort::spawn(|| while std::hint::black_box(true) {});
+            }
+            gort::trace::log("test", "the last words");
+            // SAFETY: the signal goes to this process.
+            assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGQUIT) }, 0);
+            gort::sleep(Duration::from_secs(1000));
+        });
+    }
+    let dir = TempDir::new();
+    let file = dir.path().join("until the end");
+    let mut command = child(TEST, "quits");
+    command.env("GORT_TRACE", &file);
+    let printed = run(command);
+    assert_eq!(printed.status.code(), Some(2), "{}", printed.stderr);
+    assert!(!printed.stderr.contains("the trace is not complete"), "{}", printed.stderr);
+    if let Some(parsed) = parsed(&file) {
+        assert!(parsed.contains("the last words"));
+    }
 }
 
 #[test]

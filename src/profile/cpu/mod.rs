@@ -209,7 +209,8 @@ impl Collector {
             }
         }
         self.threads.stop(ARRIVE_WITHIN);
-        // Before Linux 6.13, signals arrive also after their timer is gone. A thread that a signal has woken, and that finds it discarded, would fail its call with EINTR.
+        // Before Linux 6.13, signals arrive also after their timer is gone. A thread that a signal has woken,
+        // and that finds it discarded, would fail its call with EINTR.
         let limit = Instant::now() + ARRIVE_WITHIN;
         while self.threads.have_pending() && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(1));

@@ -96,9 +96,10 @@ impl Threads {
         self.timers.keys().any(|&tid| thread::has_pending(tid, SIGPROF))
     }
 
-    /// Ends all timers, each at a moment when none of its signals is on its way: since Linux 6.13 the signal of
-    /// a deleted timer vanishes, and if it has interrupted a call meanwhile, no handler restarts that call, so
-    /// that it fails with EINTR. A thread that blocks the signal keeps it; its timer ends after `wait`.
+    /// Ends all timers, each at a moment when none of its signals is on its way: since Linux 6.13 the signal
+    /// of a deleted timer vanishes, and if it has interrupted a call meanwhile, no handler restarts that
+    /// call, so that it fails with EINTR. A thread that blocks the signal keeps it; its timer ends after
+    /// `wait`.
     ///
     /// Between the look and the deletion lie some microseconds in which the timer may still fire. To disarm
     /// it first would not help, because that makes its signals vanish, too.

@@ -42,7 +42,8 @@ impl Logs {
         self.lost.fetch_add(1, Ordering::Release);
     }
 
-    /// A log needs another chunk. Returns whether there are many new ones. The caller may be a signal handler.
+    /// A log needs another chunk. Returns whether there are many new ones. The caller may be a signal
+    /// handler.
     pub(super) fn count_chunk(&self) -> bool {
         self.fresh.fetch_add(1, Ordering::Relaxed) + 1 == MANY_CHUNKS
     }
