@@ -233,7 +233,7 @@ fn the_window_is_as_long_as_was_asked_for_and_no_longer_than_memory_allows() {
     let _procs = Procs::set(2);
     let regions = |shot: &Shot| (0..40).filter(|n| shot.contains(&format!("moment {n} of all"))).count();
     for (config, all) in [
-        (FlightRecorderConfig::new(), true),
+        (FlightRecorderConfig::new().min_age(Duration::from_secs(1000)), true),
         (limited(40 << 10), false),
         (FlightRecorderConfig::new().min_age(TICK * 20), false),
     ] {
@@ -549,6 +549,11 @@ fn a_latency_above_the_limit_makes_a_snapshot() {
 #[test]
 fn waits_are_no_latencies() {
     let _procs = Procs::set(2);
+    // On a machine where nothing runs for a second and a half, a latency may be a true one.
+    assert!((0..3).any(|_| waits_have_no_latency()));
+}
+
+fn waits_have_no_latency() -> bool {
     let (flight, worst) = watching(TICK * 1500);
     let (sender, receiver) = gort::chan::bounded::<()>(0);
     let waits = gort::spawn(move || receiver.recv());
@@ -559,8 +564,8 @@ fn waits_are_no_latencies() {
     waits.join().unwrap().unwrap_err();
     gort::run(gort::yield_now);
     std::thread::sleep(TICK * 20);
-    assert_eq!(worst.load(Ordering::Relaxed), 0);
     drop(flight);
+    worst.load(Ordering::Relaxed) == 0
 }
 
 #[test]
