@@ -244,6 +244,8 @@
 //! waits for and which goroutine holds that. The space key stops the time, and the arrow keys step through
 //! the last minute.
 //!
+#![cfg_attr(doc, doc = include_str!(concat!(env!("OUT_DIR"), "/page-light.md")))]
+//!
 //! | ask | for |
 //! | --- | --- |
 //! | `gort top PID` | the goroutines in a terminal, by CPU, wait or label |
@@ -285,6 +287,12 @@
 //! | `go tool trace FILE` | a timeline of processors and goroutines, tasks and regions, in the browser |
 //! | `go tool trace -pprof=sched FILE > p` | a profile, for `go tool pprof -top p`: see below |
 //! | `go tool trace -d=parsed FILE` | every event as text |
+//!
+//! `gort trace --html` shows a trace like this. The keys `+`, `-` and the arrows move about, `/` searches, `g`
+//! changes between rows for processors and rows for goroutines, and a click shows what ran there, its stack
+//! and what woke it.
+//!
+#![cfg_attr(doc, doc = include_str!(concat!(env!("OUT_DIR"), "/viewer.md")))]
 //!
 //! The profile `sched` shows where goroutines were made runnable and had to wait for a processor; the others,
 //! `sync`, `net` and `syscall`, show where they waited.
