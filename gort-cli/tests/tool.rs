@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 fn gort(args: &[&str]) -> Output {
@@ -126,8 +126,12 @@ fn terminal() -> (File, File) {
     }
 }
 
+/// A process is known to `gort top` by its first server, so that one test at a time has one.
+static ONE_SERVER: Mutex<()> = Mutex::new(());
+
 #[test]
 fn top_on_a_terminal_sorts_and_groups_as_keys_say() {
+    let _one = ONE_SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     let server = gort::debug::serve("127.0.0.1:0").unwrap();
     let (release, wait) = gort::chan::bounded::<()>(0);
     let waits: Vec<_> = ["b-sleeper", "a-sleeper"]
@@ -140,7 +144,8 @@ fn top_on_a_terminal_sorts_and_groups_as_keys_say() {
         .collect();
     let (mut user, program) = terminal();
     let mut command = Command::new(env!("CARGO_BIN_EXE_gort"));
-    command.args(["top", &server.local_addr().to_string(), "--search", "sleeper", "--every", "0.2"]);
+    command.args(["top", &server.local_addr().to_string(), "--search", "sleeper", "--every", "1"]);
+    command.env("TERM", "xterm");
     let ends = [program.try_clone().unwrap(), program.try_clone().unwrap(), program];
     let [input, output, errors] = ends.map(Stdio::from);
     let mut top = command.stdin(input).stdout(output).stderr(errors).spawn().unwrap();
@@ -177,6 +182,7 @@ fn top_on_a_terminal_sorts_and_groups_as_keys_say() {
         |text: &str| before(text, "a-sleeper", "b-sleeper"),
         |text: &str| before(text, "b-sleeper", "a-sleeper"),
     );
+    until("both are listed", &|text| a_first(text) || b_first(text));
     // The other one was made first, and waits longer. Between them, the order by name.
     for key in ["i", "w"] {
         user.write_all(b"n").unwrap();
@@ -215,6 +221,7 @@ fn top_on_a_terminal_sorts_and_groups_as_keys_say() {
 
 #[test]
 fn top_shows_the_goroutines_of_a_process() {
+    let _one = ONE_SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     let server = gort::debug::serve("127.0.0.1:0").unwrap();
     let (release, wait) = gort::chan::bounded::<()>(0);
     let sleeper = gort::Builder::new().name("sleeper".into()).label("kind", "quiet");
