@@ -3,6 +3,9 @@
 
 mod browser;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
 use browser::{Browser, chromium};
 use serde_json::json;
 
@@ -114,4 +117,49 @@ fn the_page_shows_the_program() {
     }
     drop(server);
     browser.until("the page says that the program is gone", "!document.getElementById('lost').hidden");
+}
+
+/// A program that ends with this.
+struct Demo(Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+/// Every P has a square with a size, in the window's width, and no two lie upon each other.
+const SQUARES: &str = "(() => {
+  const all = [...document.querySelectorAll('#procs .square')].map(square => square.getBoundingClientRect());
+  const wide = document.documentElement.clientWidth;
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const fits = box => box.width > 0 && box.height > 0 && box.left >= 0 && box.right <= wide;
+  return [all.length, all.every(fits), all.every((a, i) => all.every((b, j) => i === j || apart(a, b)))];
+})()";
+
+#[test]
+fn the_page_shows_64_processors() {
+    let Some(program) = chromium() else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gort"));
+    command.args(["demo", "--serve", "127.0.0.1:0", "--seconds", "600", "--crowd", "1000"]);
+    command.env("GOMAXPROCS", "64").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut demo = Demo(command.spawn().unwrap());
+    let mut lines = BufReader::new(demo.0.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    let url = first.split_whitespace().last().unwrap();
+    // What it prints later must not fill the pipe.
+    let _drains = std::thread::spawn(move || lines.count());
+
+    let mut browser = Browser::start(&program);
+    browser.call("Page.navigate", json!({ "url": url }));
+    browser.until("the page loads", "typeof D === 'object' && D.samples.length > 0 && rows.length > 0");
+    browser.until("all Ps are there", "document.querySelectorAll('#procs .square').length === 64");
+    browser.until("some run", "shown().ps.filter(p => p.state === 'running').length > 1");
+    assert_eq!(browser.run(SQUARES), json!([64, true, true]));
+    let wide = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(browser.run(wide), json!(true), "nothing is wider than the window");
+    let before = browser.run("shown().n").as_u64().unwrap();
+    browser.until("it goes on", &format!("shown().n > {before} + 10"));
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }

@@ -1,6 +1,11 @@
 //! Runs the commands of `gort` other than the demo as a user does, and checks their output and exit status.
 
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::FromRawFd;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 fn gort(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_gort")).args(args).output().unwrap()
@@ -109,8 +114,114 @@ fn the_doctor_speaks_json() {
     }
 }
 
+/// A terminal of 100 columns and 30 lines: the end of the user, and that of the program.
+fn terminal() -> (File, File) {
+    let (mut user, mut program) = (0, 0);
+    let size = libc::winsize { ws_row: 30, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    let (no_name, as_usual) = (std::ptr::null_mut(), std::ptr::null());
+    // SAFETY: libc writes two descriptors, which are ours from now on.
+    unsafe {
+        assert_eq!(libc::openpty(&raw mut user, &raw mut program, no_name, as_usual, &raw const size), 0);
+        (File::from_raw_fd(user), File::from_raw_fd(program))
+    }
+}
+
+/// A process is known to `gort top` by its first server, so that one test at a time has one.
+static ONE_SERVER: Mutex<()> = Mutex::new(());
+
+#[test]
+fn top_on_a_terminal_sorts_and_groups_as_keys_say() {
+    let _one = ONE_SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = gort::debug::serve("127.0.0.1:0").unwrap();
+    let (release, wait) = gort::chan::bounded::<()>(0);
+    let waits: Vec<_> = ["b-sleeper", "a-sleeper"]
+        .into_iter()
+        .map(|name| {
+            let own = wait.clone();
+            let builder = gort::Builder::new().name(name.into()).label("kind", "on a terminal");
+            builder.spawn(move || own.recv().is_ok()).unwrap()
+        })
+        .collect();
+    let (mut user, program) = terminal();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gort"));
+    command.args(["top", &server.local_addr().to_string(), "--search", "sleeper", "--every", "1"]);
+    command.env("TERM", "xterm");
+    let ends = [program.try_clone().unwrap(), program.try_clone().unwrap(), program];
+    let [input, output, errors] = ends.map(Stdio::from);
+    let mut top = command.stdin(input).stdout(output).stderr(errors).spawn().unwrap();
+    drop(command);
+
+    // What is on the screen: everything since the cursor was last sent home.
+    let written = Arc::new(Mutex::new(Vec::new()));
+    let (own, mut screen) = (Arc::clone(&written), user.try_clone().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut part = [0; 4096];
+        // Linux reports an error when the last program has closed the terminal.
+        while let Ok(count @ 1..) = screen.read(&mut part) {
+            own.lock().unwrap().extend_from_slice(&part[..count]);
+        }
+    });
+    let last_screen = || {
+        let bytes = written.lock().unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let whole = text.rsplit_once("\x1b[J").map(|(before, _)| before).unwrap_or_default();
+        whole.rsplit("\x1b[H").next().unwrap_or_default().to_owned()
+    };
+    let until = |what: &str, reached: &dyn Fn(&str) -> bool| {
+        let start = Instant::now();
+        while !reached(&last_screen()) {
+            assert!(start.elapsed() < Duration::from_secs(100), "{what}: {}", last_screen());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let before = |text: &str, one: &str, other: &str| match (text.find(one), text.find(other)) {
+        (Some(one), Some(other)) => one < other,
+        _ => false,
+    };
+    let (a_first, b_first) = (
+        |text: &str| before(text, "a-sleeper", "b-sleeper"),
+        |text: &str| before(text, "b-sleeper", "a-sleeper"),
+    );
+    until("both are listed", &|text| a_first(text) || b_first(text));
+    // The other one was made first, and waits longer. Between them, the order by name.
+    for key in ["i", "w"] {
+        user.write_all(b"n").unwrap();
+        until("they are sorted by name", &a_first);
+        user.write_all(key.as_bytes()).unwrap();
+        until("they are sorted by age", &b_first);
+    }
+    // They are equal in these.
+    for key in ["c", "t", "s"] {
+        let count = written.lock().unwrap().len();
+        user.write_all(key.as_bytes()).unwrap();
+        until("both are still listed", &|text| {
+            written.lock().unwrap().len() > count + text.len()
+                && text.contains("a-sleeper")
+                && text.contains("b-sleeper")
+        });
+    }
+    for title in ["FUNCTION", "LABELS"] {
+        user.write_all(b"g").unwrap();
+        until("they are grouped", &|text| text.contains("COUNT") && text.contains(title));
+    }
+    until("the labels are there", &|text| text.contains("kind=on a terminal"));
+    user.write_all(b"n").unwrap();
+    until("they are single again", &a_first);
+    user.write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    // The terminal is as it was: its usual screen, with a cursor.
+    drop(user);
+    reader.join().unwrap();
+    assert!(written.lock().unwrap().ends_with(b"\x1b[?25h\x1b[?1049l"));
+    drop((release, server));
+    for goroutine in waits {
+        assert!(!goroutine.join().unwrap());
+    }
+}
+
 #[test]
 fn top_shows_the_goroutines_of_a_process() {
+    let _one = ONE_SERVER.lock().unwrap_or_else(PoisonError::into_inner);
     let server = gort::debug::serve("127.0.0.1:0").unwrap();
     let (release, wait) = gort::chan::bounded::<()>(0);
     let sleeper = gort::Builder::new().name("sleeper".into()).label("kind", "quiet");

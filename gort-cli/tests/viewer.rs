@@ -5,6 +5,8 @@ mod browser;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use browser::{Browser, chromium};
@@ -21,7 +23,7 @@ fn spin(time: Duration) {
 
 /// Traces two goroutines that use two Ps, and writes the page with the trace.
 ///
-/// One of them always runs: for 2 ms after each goroutine that takes next to no time, so that nearly all of
+/// One of them always runs, as long as there is the other: for 2 ms after each goroutine that takes next to no time, so that nearly all of
 /// its slices begin in the pixel of a short one. The other one runs half of the time.
 fn write_page(page: &Path) {
     Config::new().max_procs(2).start().unwrap();
@@ -29,8 +31,10 @@ fn write_page(page: &Path) {
     gort::trace::start(std::fs::File::create(&file).unwrap()).unwrap();
     gort::run(|| {
         let always = gort::Builder::new().name("always".into());
-        let always = always.spawn(|| {
-            for _ in 0..150 {
+        let done = Arc::new(AtomicBool::new(false));
+        let all_done = Arc::clone(&done);
+        let always = always.spawn(move || {
+            while !all_done.load(Ordering::Relaxed) {
                 gort::spawn(|| ()).join().unwrap();
                 spin(Duration::from_millis(2));
             }
@@ -42,8 +46,9 @@ fn write_page(page: &Path) {
                 gort::sleep(Duration::from_millis(2));
             }
         });
-        always.unwrap().join().unwrap();
         half.unwrap().join().unwrap();
+        done.store(true, Ordering::Relaxed);
+        always.unwrap().join().unwrap();
     });
     gort::trace::stop().unwrap();
     let mut tool = Command::new(env!("CARGO_BIN_EXE_gort"));

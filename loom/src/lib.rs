@@ -13,6 +13,7 @@
 
 mod base;
 mod chan;
+mod event_log;
 mod sched;
 mod sync;
 mod transparent;

@@ -81,6 +81,14 @@ pub(crate) mod sys {
             Ok(unsafe { alloc_zeroed(layout(size)) } as usize)
         }
 
+        /// `count` values that no execution frees.
+        ///
+        /// # Safety
+        /// None is needed here; gort's own function has a condition.
+        pub(crate) unsafe fn zeroed_forever<T: Default>(count: usize) -> std::io::Result<&'static [T]> {
+            Ok(Box::leak((0..count).map(|_| T::default()).collect()))
+        }
+
         /// # Safety
         /// It came from [`reserve`], with this size, and no thread uses it any more.
         pub(crate) unsafe fn release(start: usize, size: usize) {

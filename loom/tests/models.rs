@@ -34,6 +34,11 @@ run! {
         a_select_that_waits_for_room_gets_it
         a_timeout_of_a_select_and_a_receiver_agree
         two_selects_meet_each_other;
+    event_log = gort_loom::models::event_log:
+        a_loss_is_known_before_what_follows_it_and_does_not_last
+        logs_that_compete_for_memory_have_different_chunks
+        what_is_written_is_read_once_and_in_order
+        who_has_seen_a_consequence_finds_its_cause;
     futex = gort_loom::models::futex:
         a_wake_up_after_the_change_finds_the_waiter
         one_in_the_table_and_one_in_the_kernel_are_both_woken

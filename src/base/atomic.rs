@@ -54,6 +54,13 @@ pub(crate) fn heavy_fence() {
     membarrier::all_threads();
 }
 
+/// Records in a chunk of an event log. The loom models shrink it.
+pub(crate) const LOG_CHUNK: usize = 512;
+
+/// Records in the ring that is the event log of all threads that are not Ms: 16 MiB of addresses. The loom
+/// models shrink it.
+pub(crate) const OUTSIDE_RING: usize = 1 << 20;
+
 /// Leaves a contended word alone for `turns` times some hundred nanoseconds (depending on the CPU). In that
 /// time the CPU that won the race, with the word in its cache, can use it some ten times more.
 #[inline]

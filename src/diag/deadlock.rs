@@ -39,7 +39,7 @@ use crate::sched::types::g::G;
 use crate::sched::word::status::{Status, WaitReason};
 use crate::sys::{signal, stderr, thread};
 use crate::timer::NEVER;
-use crate::trace::{SnapshotCause, automatic};
+use crate::trace::{self, SnapshotCause, automatic};
 
 /// What happens when all goroutines wait for each other, and main for them.
 ///
@@ -222,6 +222,7 @@ fn act() {
             }
             drop(out);
             if matches!(action, OnDeadlock::Abort) {
+                trace::end_without_exit_handlers();
                 std::process::abort();
             }
             std::process::exit(2);

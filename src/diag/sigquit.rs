@@ -13,6 +13,7 @@ use super::report_thread;
 use crate::sched::idle::start_m::wake_housekeeper;
 use crate::sys::signal::{self, Previous, SIGQUIT, SigInfo};
 use crate::sys::{process, stderr};
+use crate::trace;
 
 static PREVIOUS: Previous = Previous::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -41,5 +42,6 @@ pub(super) fn serve() {
 
 fn print_and_end() {
     let _nobody_listens = write!(stderr::Pieces::new(), "SIGQUIT: quit\n\n{}", Dump::take(true));
+    trace::end_without_exit_handlers();
     process::exit_now(2);
 }

@@ -24,6 +24,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write as _;
+use std::panic::AssertUnwindSafe;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -300,6 +301,10 @@ fn publish(stall: &Stall, on_stall: Option<&OnStall>) {
     let _nobody_listens = writeln!(stderr::Pieces::new(), "{}", stall.goroutine);
     REPORTED.fetch_add(1, Ordering::Relaxed);
     if let Some(OnStall(call)) = on_stall {
-        SCHED.platform.watchdog.thread.run_of_program(|| call(stall));
+        let call = || SCHED.platform.watchdog.thread.run_of_program(|| call(stall));
+        // The panic hook has said what happened.
+        if std::panic::catch_unwind(AssertUnwindSafe(call)).is_err() {
+            stderr::write("gort: stall: the function of Config::on_stall panicked; the watchdog goes on\n");
+        }
     }
 }

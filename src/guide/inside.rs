@@ -1,7 +1,8 @@
 //! Seeing inside: what your program is doing, and why it does not continue.
 //!
-//! These tools cost next to nothing until you use them, and all but the metrics are always there. Only the
-//! search for leaked goroutines stops the world.
+//! These tools cost next to nothing until you use them. Profiles, the debug server and its page need the
+//! feature `debug`, and metrics the feature `metrics`; everything else is always there. Only the search for
+//! leaked goroutines stops the world.
 //!
 //! # Dumps: where every goroutine is
 //!
@@ -243,6 +244,8 @@
 //! waits for and which goroutine holds that. The space key stops the time, and the arrow keys step through
 //! the last minute.
 //!
+#![cfg_attr(doc, doc = include_str!(concat!(env!("OUT_DIR"), "/page-light.md")))]
+//!
 //! | ask | for |
 //! | --- | --- |
 //! | `gort top PID` | the goroutines in a terminal, by CPU, wait or label |
@@ -278,14 +281,24 @@
 //!
 //! | command | shows |
 //! | --- | --- |
+//! | `gort trace FILE` | a summary: how busy each P was, the longest latencies, what goroutines waited for |
+//! | `gort trace FILE --html OUT.html` | a page that needs nothing else: a row for each P and goroutine |
+//! | `gort trace FILE --perfetto OUT.json` | the same in <https://ui.perfetto.dev> |
 //! | `go tool trace FILE` | a timeline of processors and goroutines, tasks and regions, in the browser |
 //! | `go tool trace -pprof=sched FILE > p` | a profile, for `go tool pprof -top p`: see below |
 //! | `go tool trace -d=parsed FILE` | every event as text |
 //!
+//! `gort trace --html` shows a trace like this. The keys `+`, `-` and the arrows move about, `/` searches, `g`
+//! changes between rows for processors and rows for goroutines, and a click shows what ran there, its stack
+//! and what woke it.
+//!
+#![cfg_attr(doc, doc = include_str!(concat!(env!("OUT_DIR"), "/viewer.md")))]
+//!
 //! The profile `sched` shows where goroutines were made runnable and had to wait for a processor; the others,
 //! `sync`, `net` and `syscall`, show where they waited.
 //!
-//! Give long-lived goroutines names: the trace shows them. A trace costs some 20 ns for each event.
+//! Give long-lived goroutines names: the trace shows them. What a trace costs is in
+//! `docs/decisions/056-traces.md`.
 //!
 //! # The flight recorder: what happened before something went wrong
 //!
@@ -313,10 +326,10 @@
 //!
 //! | it makes a snapshot by itself | when |
 //! | --- | --- |
-//! | on a stall | [`Config::stall_after`](crate::runtime::Config::stall_after) is set, and something is stuck |
+//! | on a stall | something is stuck, and [`stall_after`](crate::runtime::Config::stall_after) is set |
 //! | on a deadlock report | all goroutines are asleep, before the report ends the process |
 //! | on a long latency | a goroutine was runnable for longer than the limit before it ran |
-//! | on what the program chooses | it calls [`trace::snapshot`](crate::trace::snapshot), for example in a panic hook |
+//! | when the program likes | it calls [`trace::snapshot`](crate::trace::snapshot), as in a panic hook |
 //!
 //! At most ten, and one a minute, unless the configuration says otherwise; standard error names each file. A
 //! snapshot takes some tenths of a second on a thread of its own, and the program runs on meanwhile.

@@ -22,6 +22,11 @@ use crate::sched::word::status::Status;
 
 /// How long goroutines may take to end after the test's function has returned.
 const GRACE: Duration = Duration::from_millis(250);
+/// How long memory may be impossible to search after that: where other processes keep all cores busy, not all
+/// threads stop in time.
+const LONGEST: Duration = Duration::from_secs(10);
+/// The longest pause between two searches.
+const PAUSE: Duration = Duration::from_millis(128);
 
 /// The numbers of the tests that run.
 static RUNNING: Mutex<[bool; 256]> = Mutex::new([false; 256]);
@@ -101,7 +106,7 @@ fn check(number: u8) {
             return;
         }
         crate::time::sleep(pause);
-        pause *= 2;
+        pause = PAUSE.min(2 * pause);
         let left = living(number);
         if let Some(mut dump) = leaked() {
             searched = true;
@@ -110,7 +115,9 @@ fn check(number: u8) {
                 found = dump;
             }
         }
-        if start.elapsed() >= GRACE || (!left.is_empty() && found.goroutines().len() == left.len()) {
+        if start.elapsed() >= if searched { GRACE } else { LONGEST }
+            || (!left.is_empty() && found.goroutines().len() == left.len())
+        {
             break;
         }
     }

@@ -37,6 +37,17 @@ pub(crate) fn reserve(size: usize) -> io::Result<usize> {
     Ok(start)
 }
 
+/// `count` values that live as long as the process, made of zeroes. They cost nothing until they are touched.
+///
+/// # Safety
+/// All-zero bytes are the default value of the type.
+pub(crate) unsafe fn zeroed_forever<T: Sync + Default>(count: usize) -> io::Result<&'static [T]> {
+    let start = reserve(count * size_of::<T>())? as *const T;
+    // SAFETY: the mapping is new, zeroed, large enough, aligned to a page, and never unmapped; the caller's
+    // promise.
+    Ok(unsafe { std::slice::from_raw_parts(start, count) })
+}
+
 /// The address space (bytes) that the process may use; 0 if each byte of it counts as memory
 /// (`vm.overcommit_memory` is 2), so that none can be kept in reserve.
 pub(crate) fn address_space() -> usize {

@@ -178,6 +178,7 @@ impl Generation {
         self.push_stacks(symbols);
         self.push_strings();
         self.push_sync();
+        symbols.end_generation();
         self.out.push(Type::EndOfGeneration as u8);
         self.out
     }

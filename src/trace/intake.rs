@@ -22,6 +22,9 @@ use crate::sched::event::{EVENTS, FLIGHT, TRACER};
 use crate::sys::clock::nanotime;
 use crate::sys::membarrier;
 
+/// After a loss the logs are read again until nothing was lost meanwhile, at most this often: the reader must
+/// not hold the lock for as long as the program is faster than it.
+pub(super) const MOST_REREADS: usize = 4;
 /// The most records in the feed: as many as the memory of the logs holds.
 const MOST_FED: usize = 4 << 20;
 
@@ -86,7 +89,7 @@ impl Intake {
         let now = nanotime();
         let Intake { reader, feed, window } = self;
         let mut any = false;
-        let whole = reader.read(|log, records| {
+        let whole = reader.read(&EVENTS.logs, |log, records| {
             any = true;
             if let Some(feed) = feed {
                 feed.add(log, records);
@@ -96,8 +99,9 @@ impl Intake {
             }
         });
         if !whole {
-            // While the memory was full, losses went on. None may come after what is forgotten here.
-            while !reader.read(|_, _| ()) {}
+            // While the memory was full, losses went on. Most are over when the memory is free again, so that
+            // they count as one. If they are not, the next read will find those, too.
+            let _are_over = (0..MOST_REREADS).any(|_| reader.read(&EVENTS.logs, |_, _| ()));
             if let Some(feed) = feed {
                 feed.lose();
             }
@@ -132,7 +136,7 @@ impl Intake {
         // From here on every thread sees that events are to be written.
         membarrier::all_threads();
         match (&self.feed, &self.window) {
-            (None, None) => self.reader.skip(),
+            (None, None) => self.reader.skip(&EVENTS.logs),
             _ => drop(self.read()),
         }
         Ok(())
@@ -144,7 +148,7 @@ impl Intake {
         if self.feed.is_none() && self.window.is_none() {
             membarrier::all_threads();
             // What was written since is of no use; its memory is.
-            self.reader.skip();
+            self.reader.skip(&EVENTS.logs);
         }
     }
 
@@ -191,6 +195,6 @@ impl Intake {
 
     /// Whether another read should follow at once.
     pub(super) fn is_behind(&self) -> bool {
-        self.reader.is_behind()
+        Reader::is_behind(&EVENTS.logs)
     }
 }

@@ -26,7 +26,9 @@
 //! the runtime to the end of the process. In the name, `%p` stands for the id of the process and `%%` for
 //! `%`. The program's children inherit the variable, so use `%p` if they use gort, too:
 //! `GORT_TRACE=/tmp/%p.trace`. What the file had before is lost, unless another process writes its trace into
-//! it: that one goes on, and this one says on standard error that it makes none.
+//! it: that one goes on, and this one says on standard error that it makes none. The trace is complete if the
+//! process exits, also by a deadlock report or SIGQUIT; a signal that kills it, an abort and `_exit` cost the
+//! last second.
 //!
 //! # What a trace shows
 //!
@@ -45,9 +47,9 @@
 //! # Cost
 //!
 //! While no trace is made and no flight recorder is on: one predictable branch for each event. While one is:
-//! some 20 ns for each event, memory for events that were not written yet, and a thread that writes them.
-//! That memory is some MiB in most programs, and at most about 300 MiB, when the writer falls behind. If it
-//! is too slow, events are dropped, and [`Summary::dropped_generations`] says so; the trace stays readable.
+//! some tens of nanoseconds for each event (`docs/decisions/056-traces.md` has figures), memory for events
+//! that were not written yet, and a thread that writes them. That memory is some MiB in most programs, and at
+//! most about 300 MiB, when the writer falls behind. If it is too slow, events are dropped, and [`Summary::dropped_generations`] says so; the trace stays readable.
 
 mod annotate;
 #[cfg(feature = "debug")]
@@ -69,7 +71,10 @@ mod world;
 use std::any::TypeId;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
+use crate::base::note::Note;
 use crate::sched::boot;
 use crate::sys::env::Settings;
 use crate::sys::{process, stderr};
@@ -133,10 +138,37 @@ pub(crate) fn start_at_boot(settings: &Settings) {
     let Some(name) = &settings.trace else { return };
     let name = file::name_for(name, std::process::id());
     match file::open(&name).and_then(|file| session::start(Box::new(file), true)) {
-        Ok(_) => process::at_exit(end_at_exit),
+        Ok(_) => {
+            WHOLE_RUN.store(true, Ordering::Relaxed);
+            process::at_exit(end_at_exit);
+        }
         Err(error) => {
             stderr::write(&format!("gort: GORT_TRACE={}: no trace is made: {error}\n", name.display()));
         }
+    }
+}
+
+/// The environment has asked for a trace, which began.
+static WHOLE_RUN: AtomicBool = AtomicBool::new(false);
+/// Ending that trace takes longer than this only if something is wrong: the disk does not answer, or the
+/// thread that writes the trace is stuck.
+const LONGEST_END: Duration = Duration::from_secs(10);
+
+/// Called before the process ends without exit handlers: writes the rest of the trace that the environment
+/// asked for, unless that takes too long.
+pub(crate) fn end_without_exit_handlers() {
+    static ENDED: Note = Note::new();
+    if !WHOLE_RUN.load(Ordering::Relaxed) {
+        return;
+    }
+    let ends = || {
+        end_at_exit();
+        ENDED.set();
+    };
+    let ended = std::thread::Builder::new().name("gort-trace-end".into()).spawn(ends).is_ok()
+        && ENDED.wait_until(Some(Instant::now() + LONGEST_END));
+    if !ended {
+        stderr::write("gort: the trace is not complete: its end could not be written\n");
     }
 }
 

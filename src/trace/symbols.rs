@@ -18,6 +18,11 @@ pub(super) struct Frame {
 pub(super) struct Symbols {
     known: HashMap<usize, Vec<Rc<Frame>>>,
     counters: HashMap<Rc<Frame>, u64>,
+    /// The numbers of frames that are known by their places, in this generation. A program may give each of
+    /// its goroutines a name of its own, so these are forgotten.
+    places: HashMap<Frame, u64>,
+    /// How many numbers were given to frames.
+    numbers: u64,
 }
 
 /// Parts of the names of functions that call a goroutine's function: these frames and all outer ones are left
@@ -47,13 +52,23 @@ impl Symbols {
 
     /// A frame that is known by its place.
     pub(super) fn place(&mut self, frame: &Frame) -> (u64, Rc<Frame>) {
-        let frame = Rc::new(frame.clone());
-        (self.counter(&frame), frame)
+        let number = *self.places.entry(frame.clone()).or_insert_with(|| {
+            self.numbers += 1;
+            self.numbers
+        });
+        (number, Rc::new(frame.clone()))
+    }
+
+    /// A generation is complete.
+    pub(super) fn end_generation(&mut self) {
+        self.places = HashMap::new();
     }
 
     fn counter(&mut self, frame: &Rc<Frame>) -> u64 {
-        let next = self.counters.len() as u64 + 1;
-        *self.counters.entry(Rc::clone(frame)).or_insert(next)
+        *self.counters.entry(Rc::clone(frame)).or_insert_with(|| {
+            self.numbers += 1;
+            self.numbers
+        })
     }
 }
 
@@ -70,4 +85,32 @@ fn look_up(address: usize) -> Vec<Rc<Frame>> {
         frames.push(Rc::new(Frame { function, file: "".into(), line: 0 }));
     }
     frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_forgotten_with_their_generation_and_numbers_are_not_used_again() {
+        let mut symbols = Symbols::default();
+        let mut last = 0;
+        for generation in 0..3 {
+            for name in 0..1000 {
+                let function = format!("goroutine {generation} {name}").into();
+                let frame = Frame { function, file: "main.rs".into(), line: 1 };
+                let (number, _) = symbols.place(&frame);
+                assert!(number > last);
+                assert_eq!(symbols.place(&frame).0, number);
+                last = number;
+            }
+            symbols.end_generation();
+            assert!(symbols.places.is_empty() && symbols.counters.is_empty());
+        }
+        // Functions of the program keep their numbers.
+        let address = [look_up as fn(usize) -> Vec<Rc<Frame>> as usize];
+        let before = symbols.frames(&address)[0].0;
+        symbols.end_generation();
+        assert_eq!(symbols.frames(&address)[0].0, before);
+    }
 }

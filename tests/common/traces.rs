@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gort::sync::Mutex;
@@ -63,6 +64,20 @@ pub(crate) fn mixed_work(count: usize) {
     drop(sender);
     all.push(gort::spawn(move || assert_eq!(receiver.iter().count(), count * 20)));
     join_all(all);
+}
+
+/// More events than the memory for them holds, on two Ps: 65 MiB of 16 bytes.
+pub(crate) fn overflow_the_logs() {
+    let switches = Arc::new(AtomicU64::new(0));
+    let busy = (0..2).map(|_| {
+        let counted = Arc::clone(&switches);
+        gort::spawn(move || {
+            while counted.fetch_add(1, Ordering::Relaxed) < 6_000_000 {
+                gort::yield_now();
+            }
+        })
+    });
+    join_all(busy.collect::<Vec<_>>());
 }
 
 #[inline(never)]

@@ -519,12 +519,22 @@ fn profiles_have_gos_names_and_formats() {
     assert!(cpu.status == 200 && cpu.body.starts_with(&[0x1f, 0x8b]), "{}", cpu.status);
     let delta = get(address, "/debug/pprof/block?seconds=0.1");
     assert!(delta.status == 200 && delta.body.starts_with(&[0x1f, 0x8b]), "{}", delta.status);
-    if let Some(mut pprof) = go(&["tool", "pprof", "-top"]) {
+    // Go's tool fetches each by its URL. It shows the type, and functions where there are samples.
+    for (name, kind, shows) in [
+        ("profile?seconds=1", "Type: cpu", "Hogs::start"),
+        ("goroutine", "Type: goroutine", "Hogs::start"),
+        ("threadcreate", "Type: threadcreate", ""),
+        ("block", "Type: delay", ""),
+        ("mutex", "Type: delay", ""),
+        ("goroutine?seconds=1", "Type: goroutine", ""),
+    ] {
+        let Some(mut pprof) = go(&["tool", "pprof", "-top"]) else { break };
         let dir = TempDir::new();
         pprof.env("PPROF_TMPDIR", dir.path());
-        pprof.arg(format!("http://{address}/debug/pprof/profile?seconds=1"));
+        pprof.arg(format!("http://{address}/debug/pprof/{name}"));
         let printed = run_ok(pprof);
-        assert!(printed.stdout.contains("Hogs::start"), "{}\n{}", printed.stdout, printed.stderr);
+        let is_right = printed.stdout.contains(kind) && printed.stdout.contains(shows);
+        assert!(is_right, "{name}: {}\n{}", printed.stdout, printed.stderr);
     }
     drop(hogs);
 }
@@ -549,6 +559,17 @@ fn while_nobody_looks_there_is_one_thread_and_leaks_are_found_also_while_somebod
     assert_eq!(threads(), 3, "the listener, the connection, the history");
     // The signal that stops all threads finds these in their system calls.
     until("a search for leaks is possible", || gort::runtime::leaked().is_some());
+    let url = format!("http://{address}/debug/pprof/goroutineleak");
+    let fetch = || {
+        let mut pprof = go(&["tool", "pprof", "-top"])?;
+        let dir = TempDir::new();
+        pprof.env("PPROF_TMPDIR", dir.path()).arg(&url);
+        Some(pprof.output().unwrap())
+    };
+    // The server may refuse while a thread is in a call that must not be interrupted.
+    until("Go's tool gets the profile of leaks", || {
+        fetch().is_none_or(|output| String::from_utf8_lossy(&output.stdout).contains("Type: goroutineleak"))
+    });
     assert_eq!(get(address, "/metrics").status, 200);
     drop(stream);
     until("only the listener is left", || {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use common::{named, until};
+use common::{join_all, named, until};
 use gort::chan::{self, bounded, unbounded};
 use gort::runtime::leaked;
 use gort::sync::{Barrier, Mutex, RwLock, WaitGroup};
@@ -346,6 +346,52 @@ fn readers_that_all_want_to_write_are_listed() {
         },
         &[("sync.RWMutex.Lock", 3)],
     );
+}
+
+#[test]
+fn a_waiter_for_a_reader_of_a_lock_on_the_heap_is_not_listed_while_there_is_one() {
+    gort::run(|| {
+        let (stop, stopped) = bounded::<()>(0);
+        let done = Arc::new(AtomicBool::new(false));
+        // Nothing but guards, and the goroutines that wait, knows where the locks are.
+        let lock = || -> &'static RwLock<[u64; 4]> { Box::leak(Box::default()) };
+        let writes = |lock: &'static RwLock<[u64; 4]>| named("writes", move || drop(lock.write()));
+        let mut others = Vec::new();
+        let (of_sleeper, of_hog, of_thread) = (lock(), lock(), lock());
+        let own = stopped.clone();
+        others.push(gort::spawn(move || {
+            let guard = of_sleeper.read();
+            while own.recv_timeout(Duration::from_millis(1)) == Err(chan::RecvTimeoutError::Timeout) {}
+            drop(guard);
+        }));
+        let own = Arc::clone(&done);
+        others.push(gort::spawn(move || {
+            let last = gort::sync::RwLockReadGuard::map(of_hog.read(), |all| &all[3]);
+            while !own.load(Relaxed) {}
+            drop(last);
+        }));
+        let own = Arc::clone(&done);
+        let thread = std::thread::spawn(move || {
+            let guard = of_thread.read();
+            while !own.load(Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            drop(guard);
+        });
+        for lock in [of_sleeper, of_hog, of_thread] {
+            until("it is read", || lock.is_locked());
+            others.push(writes(lock));
+        }
+        until_waiting("writes", "sync.RWMutex.Lock", 3);
+        for _ in 0..common::amount(20, 500) {
+            assert!(!listed("writes"), "{:?}", leaked());
+            gort::yield_now();
+        }
+        done.store(true, Relaxed);
+        drop((stop, stopped));
+        thread.join().unwrap();
+        join_all(others);
+    });
 }
 
 #[test]

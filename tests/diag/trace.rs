@@ -9,14 +9,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::traces::{
-    assert_has, blocks_in_a_call, mixed_work, parsed, transitions, waits_for_a_channel, waits_for_the_network,
+    assert_has, blocks_in_a_call, mixed_work, overflow_the_logs, parsed, transitions, waits_for_a_channel,
+    waits_for_the_network,
 };
-use common::{Procs, TempDir, amount, child, full, go, is_child, join_all, named, run_ok, until};
+use common::{Procs, TempDir, amount, child, full, go, is_child, join_all, named, run, run_ok, until};
 use gort::sync::WaitGroup;
 use gort::trace::Summary;
 
@@ -386,20 +387,22 @@ fn a_writer_that_fails_is_reported() {
     assert!(!gort::trace::is_enabled());
 }
 
-/// A writer that stands still, in its first generation, until it is released.
+/// A writer that stands still while `go` is false, except for the header, and tells what it has written.
 struct Slow {
     file: File,
-    written: usize,
-    release: Arc<AtomicBool>,
+    began: bool,
+    go: Arc<AtomicBool>,
+    written: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Write for Slow {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        while self.written > 16 && !self.release.load(Ordering::Acquire) {
+        while std::mem::replace(&mut self.began, true) && !self.go.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
         }
-        self.written += bytes.len();
-        self.file.write(bytes)
+        self.written.lock().unwrap().extend_from_slice(bytes);
+        self.file.write_all(bytes)?;
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -414,40 +417,95 @@ fn a_writer_that_is_too_slow_costs_whole_generations() {
     }
     gort::runtime::set_max_procs(2);
     let dir = TempDir::new();
-    let file = dir.path().join("trace");
-    let release = Arc::new(AtomicBool::new(false));
-    let slow = Slow { file: File::create(&file).unwrap(), written: 0, release: Arc::clone(&release) };
-    gort::trace::start(slow).unwrap();
+    let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
+    let (go, written) = (Arc::new(AtomicBool::new(true)), Arc::new(Mutex::new(Vec::new())));
+    let slow = |file| {
+        let (go, written) = (Arc::clone(&go), Arc::clone(&written));
+        Slow { file: File::create(file).unwrap(), began: false, go, written }
+    };
+    let (own_go, own_written) = (Arc::clone(&go), Arc::clone(&written));
+    gort::trace::start(slow(&first)).unwrap();
     gort::run(move || {
-        // Goroutines from before the gap: one ends in it, one goes on.
+        // A goroutine from before the gaps, which goes on after them.
         let (sender, receiver) = gort::chan::bounded::<()>(0);
         let until_the_end = gort::spawn(move || receiver.recv());
-        let ends_soon = gort::spawn(|| gort::sleep(TICK * 100));
-        let switches = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&switches);
-        // More events than the memory for them holds: 65 MiB of 16 bytes.
-        let busy = (0..2).map(|_| {
-            let counted = Arc::clone(&counted);
-            gort::spawn(move || {
-                while counted.fetch_add(1, Ordering::Relaxed) < 6_000_000 {
-                    gort::yield_now();
-                }
-            })
+        let calls = Arc::new(AtomicBool::new(true));
+        let own_calls = Arc::clone(&calls);
+        let in_calls = gort::spawn(move || {
+            while own_calls.load(Ordering::Relaxed) {
+                gort::blocking(|| std::thread::sleep(TICK));
+                std::thread::sleep(TICK * 20);
+            }
         });
-        join_all(busy.collect::<Vec<_>>());
-        ends_soon.join().unwrap();
-        release.store(true, Ordering::Release);
-        gort::sleep(TICK * 300);
-        mixed_work(10);
+        for gap in ["first gap", "second gap"] {
+            let ends_in_the_gap = named("ends-in-the-gap", || gort::sleep(TICK * 100));
+            own_go.store(false, Ordering::Release);
+            overflow_the_logs();
+            ends_in_the_gap.join().unwrap();
+            own_go.store(true, Ordering::Release);
+            be_seen_after(gap, &own_written);
+        }
+        calls.store(false, Ordering::Relaxed);
+        in_calls.join().unwrap();
         drop(sender);
         until_the_end.join().unwrap().unwrap_err();
     });
     let summary = gort::trace::stop().unwrap();
-    assert!(summary.dropped_generations > 0, "{summary:?}");
+    assert!(summary.dropped_generations >= 2, "{summary:?}");
     assert_eq!(summary.repairs, 0, "{summary:?}");
-    let Some(parsed) = parsed(&file) else { return };
-    // What came after the gap is there.
-    assert_has(&parsed, "Running->Waiting", "chan receive");
+    if let Some(parsed) = parsed(&first) {
+        for gap in ["first gap", "second gap"] {
+            assert_is_seen_after(&parsed, gap);
+        }
+    }
+
+    // What a trace has lost, the next one does not miss.
+    gort::trace::start(slow(&second)).unwrap();
+    gort::run(move || be_seen_after("that trace", &written));
+    let summary = gort::trace::stop().unwrap();
+    assert_eq!(summary.repairs, 0, "{summary:?}");
+    if let Some(parsed) = parsed(&second) {
+        assert_is_seen_after(&parsed, "that trace");
+    }
+}
+
+/// Does things that a trace shows if it goes on after the gap, until it has shown them.
+fn be_seen_after(gap: &str, written: &Mutex<Vec<u8>>) {
+    let text = format!("after the {gap}");
+    mixed_work(10);
+    until(&format!("something was written {text}"), || {
+        let (sender, receiver) = gort::chan::bounded::<()>(0);
+        let message = text.clone();
+        let seen = named(&text.replace(' ', "-"), move || {
+            gort::trace::log("test", &message);
+            receiver.recv().unwrap_err();
+        });
+        gort::sleep(TICK * 20);
+        drop(sender);
+        seen.join().unwrap();
+        // A generation is written at once, so the text is not cut.
+        let fresh = std::mem::take(&mut *written.lock().unwrap());
+        String::from_utf8_lossy(&fresh).contains(&text)
+    });
+}
+
+/// The goroutine of [`be_seen_after`] was made, logged its message, waited for its channel and ended.
+#[track_caller]
+fn assert_is_seen_after(parsed: &str, gap: &str) {
+    let text = format!("after the {gap}");
+    assert!(parsed.contains(&text), "no message {text:?}");
+    assert!(parsed.contains(&text.replace(' ', "-")), "no goroutine of that name");
+    let message = parsed.lines().find(|line| line.contains(&text)).unwrap_or_default();
+    let id =
+        message.split_whitespace().find_map(|word| word.strip_prefix("G=")).expect("the message has a G");
+    let about_it = |from_to: &str, reason: &str| {
+        let (id, states) = (format!("GoID={id} "), format!(" {from_to} "));
+        let of_it = |line: &&str| line.contains(&id) && line.contains(&states) && line.contains(reason);
+        assert!(parsed.lines().any(|line| of_it(&line)), "G {id} was not seen {from_to} {reason}");
+    };
+    about_it("NotExist->Runnable", "");
+    about_it("Running->Waiting", "chan receive");
+    about_it("Running->NotExist", "");
 }
 
 #[test]
@@ -471,6 +529,34 @@ fn the_environment_asks_for_a_trace_of_a_whole_run() {
     let printed = run_ok(command);
     assert!(printed.stderr.contains("gort: GORT_TRACE="), "{}", printed.stderr);
     assert!(printed.stderr.contains("no trace is made"), "{}", printed.stderr);
+}
+
+#[test]
+fn a_process_that_sigquit_ends_leaves_a_complete_trace() {
+    const TEST: &str = "a_process_that_sigquit_ends_leaves_a_complete_trace";
+    if is_child("quits") {
+        return gort::run(|| {
+            mixed_work(5);
+            // Endless loops on all Ps do not matter.
+            for _ in 0..4 {
+                gort::spawn(|| while std::hint::black_box(true) {});
+            }
+            gort::trace::log("test", "the last words");
+            // SAFETY: the signal goes to this process.
+            assert_eq!(unsafe { libc::kill(libc::getpid(), libc::SIGQUIT) }, 0);
+            gort::sleep(Duration::from_secs(1000));
+        });
+    }
+    let dir = TempDir::new();
+    let file = dir.path().join("until the end");
+    let mut command = child(TEST, "quits");
+    command.env("GORT_TRACE", &file);
+    let printed = run(command);
+    assert_eq!(printed.status.code(), Some(2), "{}", printed.stderr);
+    assert!(!printed.stderr.contains("the trace is not complete"), "{}", printed.stderr);
+    if let Some(parsed) = parsed(&file) {
+        assert!(parsed.contains("the last words"));
+    }
 }
 
 #[test]

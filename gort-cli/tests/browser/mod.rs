@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -40,7 +41,9 @@ pub(crate) struct Browser {
 
 impl Browser {
     pub(crate) fn start(program: &PathBuf) -> Browser {
-        let directory = std::env::temp_dir().join(format!("gort-page-{}", std::process::id()));
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("gort-page-{}-{count}", std::process::id()));
         let (their_commands, commands) = pipe();
         let (answers, their_answers) = pipe();
         let mut command = Command::new(program);

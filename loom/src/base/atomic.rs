@@ -10,6 +10,8 @@ pub(crate) const RUNQ_SIZE: usize = 4;
 pub(crate) const MAX_PROCS: usize = 4;
 pub(crate) const STEAL_ROUNDS: usize = 1;
 pub(crate) const CHAN_BLOCK: usize = 2;
+pub(crate) const LOG_CHUNK: usize = 2;
+pub(crate) const OUTSIDE_RING: usize = 2;
 
 /// Loom treats SeqCst accesses as acquire and release only, so the total order that they have in Rust needs a
 /// fence here: see gort's file.

@@ -12,7 +12,7 @@
 //! | the end of a goroutine | that goroutine | whether it waits forever itself |
 //! | a lock that is held exclusively | its holder (guards are not `Send`) | whether it leaked or ended |
 //! | a `Once` | the one that runs its function | as for locks |
-//! | an RwLock, to write, while others read | all of the readers | whether one of them waits forever |
+//! | an RwLock, to write, while others read | all of the readers | see below |
 //! | an RwLock, to read, behind a waiting writer | that writer | whether it waits forever itself |
 //! | no channel at all | nothing | – |
 //!
@@ -36,7 +36,8 @@
 //!   number may look like one, and large blocks of the heap are roots, even if only candidates reach them.
 //!
 //! The readers of an RwLock are known if they are goroutines and do not hold too many read locks at once
-//! (`sync/holder/reads.rs`).
+//! (`sync/holder/reads.rs`). The writer waits forever if one of the known readers does, or if the lock is in
+//! a block of the heap and no address in that block is left: each reader has one, as long as there is one.
 //!
 //! While the threads are stopped the search allocates nothing and takes no lock: the memory that it needs is
 //! mapped before (`desk.rs`). It does not search that memory, nor the stacks of goroutines that have ended.

@@ -179,7 +179,18 @@ impl Search {
         match wait {
             Wait::Nothing => {}
             Wait::Join(info) => joins = info,
-            Wait::Lock(blockers) => lock = Some(blockers),
+            Wait::Lock(blockers) => {
+                lock = Some(blockers);
+                // Not all readers are known, but each has an address in the block that the lock lies in.
+                if let Some(Crowd::Readers(address)) = blockers.crowd
+                    && let Some(block) = self.targets.heaps.block(address)
+                {
+                    count = 1;
+                    if !(self.waits.push(block.start) && self.targets.add(block)) {
+                        return false;
+                    }
+                }
+            }
             Wait::Target(target) => {
                 count = 1;
                 if !(self.waits.push(target.start) && self.targets.add(target)) {
@@ -328,7 +339,9 @@ impl Search {
         if let Some(Blockers { holder, crowd, .. }) = candidate.lock {
             let holder_goes_on =
                 holder.is_none_or(|page: StackPage| self.goes_on(page.near(address(candidate.g))));
-            return holder_goes_on && crowd.is_none_or(|crowd| self.all_live(crowd));
+            return holder_goes_on
+                && crowd.is_none_or(|crowd| self.all_live(crowd))
+                && (candidate.count == 0 || self.is_in_reach(candidate));
         }
         if candidate.joins != 0 {
             // The join ends unless the other goroutine is a candidate that is not live.
@@ -336,6 +349,11 @@ impl Search {
             return other.is_err()
                 || other.is_ok_and(|at| self.candidates.as_slice()[self.infos.as_slice()[at].1].live);
         }
+        self.is_in_reach(candidate)
+    }
+
+    /// Whether one of the targets that it waits for was found.
+    fn is_in_reach(&self, candidate: &Candidate) -> bool {
         let waits = &self.waits.as_slice()[candidate.first..candidate.first + candidate.count];
         waits.iter().any(|&start| self.targets.is_found(start))
     }

@@ -20,6 +20,13 @@ const LONGEST_SAMPLE: u64 = 100_000;
 const MOST_FRAMES: usize = 48;
 
 impl Log {
+    #[inline]
+    fn append(&self, record: Record) {
+        if is_traced() && self.append_to(&EVENTS.logs, record) {
+            EVENTS.wake_flight_recorder();
+        }
+    }
+
     fn event(&self, kind: Kind, second: u64) -> u64 {
         if !is_traced() {
             return 0;

@@ -2,14 +2,15 @@
 
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::logs::Logs;
 use super::pool::CHUNK;
 use super::record::Record;
-use super::{EVENTS, is_traced};
+use crate::base::atomic::{AtomicU64, Ordering};
 
 /// A record in memory. The first word is written last (V2).
 #[repr(C)]
+#[derive(Default)]
 pub(crate) struct Place {
     pub(super) first: AtomicU64,
     pub(super) second: AtomicU64,
@@ -34,7 +35,8 @@ pub(crate) struct Log {
     number: u32,
     next: Cell<*const Place>,
     end: Cell<*const Place>,
-    /// How many chunks it has used.
+    /// How many chunks it has got. The reader expects chunks with these numbers, one after the other, so an
+    /// attempt that found no memory must not count.
     chunks: Cell<u32>,
     /// When the last stack was sampled, and how long that took (ns).
     pub(super) last_sample: Cell<(u64, u64)>,
@@ -55,16 +57,21 @@ impl Log {
         }
     }
 
-    /// Appends a record. If there is no memory for it, it is lost, and the reader will know.
+    /// Appends a record. If there is no memory for it, it is lost, and the reader will know. Returns whether
+    /// the logs have become so long that the reader should look at them.
     #[inline]
-    pub(super) fn append(&self, record: Record) {
-        if !is_traced() {
-            return;
-        }
+    pub(super) fn append_to(&self, logs: &Logs, record: Record) -> bool {
         let place = self.next.get();
         if place == self.end.get() {
-            return self.append_to_new_chunk(record);
+            return self.append_to_new_chunk(logs, record);
         }
+        self.write(place, record);
+        false
+    }
+
+    /// Writes to `place`, which is the next one.
+    #[inline]
+    fn write(&self, place: *const Place, record: Record) {
         // SAFETY: between `next` and `end` lie places of a chunk that belongs to this log; chunks are never
         // unmapped.
         unsafe {
@@ -74,19 +81,21 @@ impl Log {
     }
 
     #[cold]
-    fn append_to_new_chunk(&self, record: Record) {
+    fn append_to_new_chunk(&self, logs: &Logs, record: Record) -> bool {
         let used = self.chunks.get();
-        self.chunks.set(used.wrapping_add(1));
-        EVENTS.count_chunk();
-        let Some(start) = EVENTS.pool.take(self.number, used) else {
-            self.next.set(ptr::null());
-            self.end.set(ptr::null());
-            EVENTS.lost.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
-        self.next.set(start);
-        // SAFETY: a chunk has that many places.
-        self.end.set(unsafe { start.add(CHUNK) });
-        self.append(record);
+        match logs.pool.take(self.number, used) {
+            Some(start) => {
+                self.chunks.set(used.wrapping_add(1));
+                // SAFETY: a chunk has that many places.
+                self.end.set(unsafe { start.add(CHUNK) });
+                self.write(start, record);
+            }
+            None => {
+                self.next.set(ptr::null());
+                self.end.set(ptr::null());
+                logs.count_loss();
+            }
+        }
+        logs.count_chunk()
     }
 }

@@ -25,6 +25,7 @@
 mod facts;
 pub(crate) mod latency_watch;
 pub(crate) mod log;
+mod logs;
 mod outside;
 mod pool;
 pub(crate) mod reader;
@@ -33,9 +34,11 @@ pub(crate) mod record;
 use std::io;
 use std::ops::Range;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use self::latency_watch::LatencyWatch;
+use self::logs::Logs;
 use self::outside::Outside;
 use self::pool::Pool;
 use self::record::{Kind, Record, TEXT_BYTES};
@@ -46,10 +49,7 @@ use crate::sys::clock::nanotime;
 /// The logs of the process.
 pub(crate) static EVENTS: Events = Events {
     on: CachePadded::new(AtomicU8::new(0)),
-    pool: Pool::new(),
-    outside: Outside::new(),
-    lost: AtomicU64::new(0),
-    fresh: AtomicU32::new(0),
+    logs: Logs::new(CHUNKS),
     wake: Wake::new(),
     latency: LatencyWatch::new(),
 };
@@ -57,23 +57,33 @@ pub(crate) static EVENTS: Events = Events {
 pub(crate) struct Events {
     /// Who wants to know what the scheduler does: [`TRACER`], [`FLIGHT`], [`WAITS`], [`PROFILES`].
     on: CachePadded<AtomicU8>,
-    pool: Pool,
-    outside: Outside,
-    /// How many times a record, or a chunk of them, found no memory.
-    lost: AtomicU64,
-    /// How many chunks logs have begun since the last read.
-    fresh: AtomicU32,
+    pub(crate) logs: Logs,
     /// Wakes the flight recorder's thread: there is much to read. Others wake it by this, too.
     pub(crate) wake: Wake,
     pub(crate) latency: LatencyWatch,
+}
+
+/// Chunks in the pool: 64 MiB in all, of which only what is used costs memory.
+const CHUNKS: usize = 8192;
+
+// Loom's atomics cannot be made in constants, so this is not in the files that its models include.
+impl Logs {
+    /// Logs without memory; later with a pool of this many chunks.
+    const fn new(chunks: usize) -> Logs {
+        Logs {
+            pool: Pool { chunks, memory: OnceLock::new(), first_free: AtomicUsize::new(0) },
+            outside: Outside { ring: OnceLock::new(), tail: AtomicUsize::new(0), head: AtomicUsize::new(0) },
+            lost: AtomicU64::new(0),
+            fresh: AtomicU32::new(0),
+        }
+    }
 }
 
 impl Events {
     /// Begins to write logs for `whom`, [`TRACER`] or [`FLIGHT`]. The caller makes sure that all threads see
     /// it.
     pub(crate) fn turn_on(&self, whom: u8) -> io::Result<()> {
-        self.pool.fill()?;
-        self.outside.fill()?;
+        self.logs.fill()?;
         self.on.fetch_or(whom, Ordering::SeqCst);
         Ok(())
     }
@@ -83,11 +93,10 @@ impl Events {
         self.on.fetch_and(!whom, Ordering::SeqCst);
     }
 
-    /// A log has begun another chunk. The caller may be a signal handler.
-    fn count_chunk(&self) {
-        if self.fresh.fetch_add(1, Ordering::Relaxed) + 1 == MANY_CHUNKS
-            && self.on.load(Ordering::Relaxed) & FLIGHT != 0
-        {
+    /// There is much to read. The caller may be a signal handler.
+    #[cold]
+    fn wake_flight_recorder(&self) {
+        if self.on.load(Ordering::Relaxed) & FLIGHT != 0 {
             self.wake.set();
         }
     }
@@ -126,9 +135,6 @@ const WAITS: u8 = 2;
 const PROFILES: u8 = 8;
 /// The flight recorder wants logs.
 pub(crate) const FLIGHT: u8 = 4;
-/// After this many chunks, 1 MiB, the flight recorder reads the logs: often enough that a small part of the
-/// pool is in use, and so rarely that waking its thread costs nothing.
-const MANY_CHUNKS: u32 = 128;
 
 /// Whether anybody wants to know what the scheduler does. It is the only question on hot paths.
 #[inline(always)]
@@ -263,8 +269,8 @@ impl FloorCharBoundary for str {
 }
 
 fn append_outside(count: usize, records: impl Iterator<Item = Record>) {
-    if is_traced() && !EVENTS.outside.append(count, records) {
-        EVENTS.lost.fetch_add(1, Ordering::Relaxed);
+    if is_traced() {
+        EVENTS.logs.append_outside(count, records);
     }
 }
 

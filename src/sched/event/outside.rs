@@ -4,35 +4,28 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::log::Place;
 use super::record::{Kind, Record};
+use crate::base::atomic::{AtomicUsize, OUTSIDE_RING as PLACES, Ordering};
 use crate::sys::mem;
 
-/// Records in the ring: 16 MiB of addresses. Memory is used as far as the reader falls behind: expiring
-/// timers end many waits at once.
-const PLACES: usize = 1 << 20;
-
+/// The ring. It is large because expiring timers end many waits at once, but memory is used only as far as
+/// the reader falls behind.
 pub(crate) struct Outside {
-    ring: OnceLock<&'static [Place]>,
+    pub(super) ring: OnceLock<&'static [Place]>,
     /// Everything below `tail` was reserved by a writer, everything below `head` was read. A place between
     /// them is written when its first word is not 0; the reader sets it to 0 again.
-    tail: AtomicUsize,
-    head: AtomicUsize,
+    pub(super) tail: AtomicUsize,
+    pub(super) head: AtomicUsize,
 }
 
 impl Outside {
-    pub(super) const fn new() -> Outside {
-        Outside { ring: OnceLock::new(), tail: AtomicUsize::new(0), head: AtomicUsize::new(0) }
-    }
-
     /// Gets the memory, unless the ring has it.
     pub(super) fn fill(&self) -> io::Result<()> {
         if self.ring.get().is_none() {
-            let places = mem::reserve(PLACES * size_of::<Place>())? as *const Place;
-            // SAFETY: the mapping is new, zeroed, large enough, and never unmapped.
-            let ring = unsafe { std::slice::from_raw_parts(places, PLACES) };
+            // SAFETY: all-zero bytes are places that were not written.
+            let ring = unsafe { mem::zeroed_forever(PLACES) }?;
             let _another_thread_was_faster = self.ring.set(ring);
         }
         Ok(())
@@ -84,10 +77,11 @@ impl Outside {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sched::event::Logs;
 
     #[test]
     fn records_of_many_threads_arrive_whole_and_a_full_ring_refuses() {
-        let outside = Outside::new();
+        let outside = Logs::new(0).outside;
         outside.fill().unwrap();
         let three = |value| (0..3).map(move |n| Record::new(Kind::Log, n, 7, value));
         std::thread::scope(|scope| {

@@ -2,46 +2,39 @@
 //! the reader, which gives them back (V4). Its size is fixed, so tracing never needs more memory than this.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr};
 
 use super::log::Place;
 use super::record::Record;
+use crate::base::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sys::mem;
 
-/// Records in a chunk.
-pub(crate) const CHUNK: usize = 512;
-/// Chunks in the pool: 64 MiB in all, of which only what is used costs memory.
-const CHUNKS: usize = 8192;
+pub(crate) use crate::base::atomic::LOG_CHUNK as CHUNK;
 
 /// The chunks, and for each one to which log it belongs: the number of the log plus 1 (32 bits), and how many
 /// chunks the log had used before it (32 bits). 0: it is free.
-struct Memory {
+pub(super) struct Memory {
     places: &'static [Place],
     owners: &'static [AtomicU64],
 }
 
 pub(crate) struct Pool {
-    memory: OnceLock<Memory>,
+    /// How many chunks it has.
+    pub(super) chunks: usize,
+    pub(super) memory: OnceLock<Memory>,
     /// Few chunks below this one are free: logs look for one from here on.
-    first_free: AtomicUsize,
+    pub(super) first_free: AtomicUsize,
 }
 
 impl Pool {
-    pub(super) const fn new() -> Pool {
-        Pool { memory: OnceLock::new(), first_free: AtomicUsize::new(0) }
-    }
-
     /// Gets the memory, unless the pool has it.
     pub(super) fn fill(&self) -> io::Result<()> {
         if self.memory.get().is_none() {
-            let places = mem::reserve(CHUNKS * CHUNK * size_of::<Place>())? as *const Place;
-            let owners = mem::reserve(CHUNKS * size_of::<AtomicU64>())? as *const AtomicU64;
-            // SAFETY: the mappings are new, zeroed, large enough, and never unmapped.
+            // SAFETY: all-zero bytes are atomics that are 0.
             let memory = unsafe {
                 Memory {
-                    places: std::slice::from_raw_parts(places, CHUNKS * CHUNK),
-                    owners: std::slice::from_raw_parts(owners, CHUNKS),
+                    places: mem::zeroed_forever(self.chunks * CHUNK)?,
+                    owners: mem::zeroed_forever(self.chunks)?,
                 }
             };
             let _another_thread_was_faster = self.memory.set(memory);
@@ -54,7 +47,7 @@ impl Pool {
         let memory = self.memory.get()?;
         let owner = (u64::from(log) + 1) << 32 | u64::from(used);
         let from = self.first_free.load(Ordering::Relaxed);
-        for index in from..CHUNKS {
+        for index in from..self.chunks {
             // Acquire pairs with the release in `give_back`: the chunk is empty.
             let free = &memory.owners[index];
             if free.load(Ordering::Relaxed) == 0
@@ -101,6 +94,6 @@ impl Pool {
 
     /// How many chunks are in use, of how many.
     pub(super) fn used(&self) -> (usize, usize) {
-        (self.in_use().count(), CHUNKS)
+        (self.in_use().count(), self.chunks)
     }
 }

@@ -7,11 +7,10 @@ use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::config::FlightRecorderConfig;
 use super::{Wanted, lock, snapshot};
 use crate::sched::block::marked_call::blocking;
 use crate::sys::stderr;
@@ -26,7 +25,7 @@ pub enum SnapshotCause {
     /// All goroutines are asleep: see [`OnDeadlock`](crate::runtime::OnDeadlock).
     Deadlock,
     /// A goroutine was runnable for this long before it ran, which is longer than
-    /// [`latency_limit`](FlightRecorderConfig::latency_limit).
+    /// [`latency_limit`](super::FlightRecorderConfig::latency_limit).
     Latency(Duration),
     /// The program called [`trace::snapshot`](super::snapshot), with this text.
     Program(String),
@@ -82,19 +81,44 @@ impl Snapshot {
 /// How many were made, and when.
 #[derive(Default)]
 pub(super) struct Made {
+    /// How many were begun, and how many of these are made or being made: those that failed do not count
+    /// against [`most_snapshots`](super::FlightRecorderConfig::most_snapshots).
+    begun: usize,
     count: usize,
+    /// When the last one was begun, whatever became of it: attempts cost time, too.
     last: Option<Instant>,
     /// An error was reported.
     failed: bool,
 }
 
-/// Begins a snapshot, if the program wants some and not too many were made. Returns the thread that makes it.
-pub(super) fn begin(wanted: &Wanted, cause: SnapshotCause) -> Option<JoinHandle<()>> {
-    let number = number_of_next(&wanted.config, &wanted.made)?;
-    let own = wanted.clone();
-    let make = move || {
-        if let Err(error) = make(cause, number, &own.config) {
-            report(&own.made, &error);
+fn lock_made(made: &Mutex<Made>) -> MutexGuard<'_, Made> {
+    made.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A snapshot that counts only if it gets somewhere.
+struct Attempt {
+    wanted: Wanted,
+    number: usize,
+    has_arrived: bool,
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.has_arrived {
+            lock_made(&self.wanted.made).count -= 1;
+        }
+    }
+}
+
+/// Begins a snapshot, if the program wants some and not too many were made. Returns the thread that makes it,
+/// which returns whether it is where the program wanted it.
+pub(super) fn begin(wanted: &Wanted, cause: SnapshotCause) -> Option<JoinHandle<bool>> {
+    let mut attempt = attempt(wanted)?;
+    let make = move || match attempt.make(cause) {
+        Ok(made) => made,
+        Err(error) => {
+            report(&attempt.wanted.made, &error);
+            false
         }
     };
     match std::thread::Builder::new().name("gort-snapshot".into()).stack_size(super::STACK).spawn(make) {
@@ -106,44 +130,52 @@ pub(super) fn begin(wanted: &Wanted, cause: SnapshotCause) -> Option<JoinHandle<
     }
 }
 
-fn number_of_next(config: &FlightRecorderConfig, made: &Mutex<Made>) -> Option<usize> {
+fn attempt(wanted: &Wanted) -> Option<Attempt> {
+    let config = &wanted.config;
     if config.directory.is_none() && config.on_snapshot.is_none() {
         return None;
     }
-    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = lock_made(&wanted.made);
     if made.count >= config.most_snapshots || made.last.is_some_and(|last| last.elapsed() < config.pause) {
         return None;
     }
+    made.begun += 1;
     made.count += 1;
     made.last = Some(Instant::now());
-    Some(made.count)
+    Some(Attempt { wanted: wanted.clone(), number: made.begun, has_arrived: false })
 }
 
 /// Reports the first error.
 fn report(made: &Mutex<Made>, error: &io::Error) {
-    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = lock_made(made);
     if !std::mem::replace(&mut made.failed, true) {
         let rest = "further errors are not reported";
         stderr::write(&format!("gort: flight recorder: no snapshot: {error} ({rest})\n"));
     }
 }
 
-fn make(cause: SnapshotCause, number: usize, config: &FlightRecorderConfig) -> io::Result<()> {
-    let taken = match snapshot::take() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()), // it was stopped meanwhile
-        taken => taken?,
-    };
-    let (trace, summary) = taken.into_trace();
-    let snapshot = Snapshot { cause, trace, summary };
-    let written = config.directory.as_deref().map(|directory| write(&snapshot, number, directory));
-    if let Some(call) = &config.on_snapshot {
-        call(&snapshot);
+impl Attempt {
+    /// Makes the snapshot. Returns whether there is one: not if the recorder was stopped meanwhile.
+    fn make(&mut self, cause: SnapshotCause) -> io::Result<bool> {
+        let config = &self.wanted.config;
+        let taken = match snapshot::take() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            taken => taken?,
+        };
+        let (trace, summary) = taken.into_trace();
+        let snapshot = Snapshot { cause, trace, summary };
+        let written = config.directory.as_deref().map(|directory| write(&snapshot, self.number, directory));
+        // One that has come to one of two places is one that was made, also if the call panics.
+        self.has_arrived = config.on_snapshot.is_some() || matches!(written, Some(Ok(_)));
+        if let Some(call) = &config.on_snapshot {
+            call(&snapshot);
+        }
+        let Some(written) = written else { return Ok(true) };
+        let path = written?;
+        let cause = snapshot.cause.to_string();
+        stderr::write(&format!("gort: flight recorder: {}: see {}\n", cause.escape_debug(), path.display()));
+        Ok(true)
     }
-    let Some(written) = written else { return Ok(()) };
-    let path = written?;
-    let cause = snapshot.cause.to_string();
-    stderr::write(&format!("gort: flight recorder: {}: see {}\n", cause.escape_debug(), path.display()));
-    Ok(())
 }
 
 /// Writes a file under a name that no other file has. It has its name only when it is complete.
@@ -162,7 +194,7 @@ fn write(snapshot: &Snapshot, number: usize, directory: &Path) -> io::Result<Pat
     Ok(path)
 }
 
-fn begin_now(cause: SnapshotCause) -> Option<JoinHandle<()>> {
+fn begin_now(cause: SnapshotCause) -> Option<JoinHandle<bool>> {
     let wanted = lock().as_ref()?.wanted.clone();
     begin(&wanted, cause)
 }
@@ -175,5 +207,5 @@ pub(crate) fn on(cause: SnapshotCause) {
 /// As [`on`], and returns when the snapshot is made: the process may be about to end. Returns whether one was
 /// made.
 pub(crate) fn on_and_wait(cause: SnapshotCause) -> bool {
-    begin_now(cause).is_some_and(|thread| blocking(|| thread.join()).is_ok())
+    begin_now(cause).is_some_and(|thread| blocking(|| thread.join()).unwrap_or(false))
 }

@@ -47,7 +47,8 @@ impl FlightRecorderConfig {
     }
 
     /// Events are kept in at most about this much memory, whatever their age. In Go: `MaxBytes`. The default
-    /// is 10 MiB, which is room for about 650,000 events. The file of a snapshot is smaller.
+    /// is 10 MiB, which is room for about 650,000 events. The file of a snapshot is smaller. While a snapshot
+    /// is being prepared, what comes in is kept, too: up to 64 MiB, or as much again if that is more.
     pub fn max_bytes(mut self, bytes: usize) -> FlightRecorderConfig {
         self.max_bytes = bytes;
         self
@@ -87,8 +88,8 @@ impl FlightRecorderConfig {
         self
     }
 
-    /// After this many snapshots the recorder makes no more by itself, until it is started again. The default
-    /// is 10.
+    /// After this many snapshots the recorder makes no more by itself, until it is started again. Those that
+    /// failed do not count. The default is 10.
     pub fn most_snapshots(mut self, count: usize) -> FlightRecorderConfig {
         self.most_snapshots = count;
         self

@@ -47,16 +47,28 @@ pub(super) fn take() -> io::Result<Taken> {
             window.hold();
             window.complete_from()
         })?;
+        let _held = Held;
         let seen = Seen::now();
+        // Dropped before `_held`, which locks it again.
         let mut intake = intake();
         let (horizon, _) = intake.read_to_horizon(false);
         let window = intake.window.as_mut().ok_or_else(stopped)?;
-        window.release();
         if window.complete_from() == from {
             return Ok(Taken { from, horizon, seen, blocks: window.blocks(), memory: window.memory.clone() });
         }
     }
     Err(io::Error::other("events are lost all the time: the machine is too busy for a snapshot"))
+}
+
+/// The window is held until this is dropped.
+struct Held;
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(window) = &mut intake().window {
+            window.release();
+        }
+    }
 }
 
 fn with_window<T>(f: impl FnOnce(&mut Window) -> T) -> io::Result<T> {

@@ -8,7 +8,9 @@
 //!   time of its last event. So what is left of other logs may begin earlier, and must be left out.
 //! - W2. While a snapshot is being prepared the window is held: nothing is dropped between the moment when
 //!   the snapshot asks the scheduler for the present state and the moment when it takes the blocks. Without
-//!   that, the window might begin after the state that is to complete it.
+//!   that, the window might begin after the state that is to complete it. If so much comes meanwhile that
+//!   something must be dropped ([`MOST_HELD`]), the snapshot sees that the window begins later, and begins
+//!   anew.
 //! - W3. Blocks do not change when they are complete. A snapshot shares them, and copies the open ones.
 //!
 //! What dropped blocks say about goroutines that may live on is remembered ([`Memory`]).
@@ -27,6 +29,10 @@ const BLOCK: usize = 512;
 /// It is complete, too, if it began this long ago (ns): records have only the lower bits of their times,
 /// which a block complements for all its records by the time when they were added.
 const LONGEST_BLOCK: u64 = 3_600_000_000_000;
+
+/// While the window is held it may have this much more than it should (bytes), or twice as much as it should
+/// if that is more. It is held for milliseconds, or for seconds if there are millions of goroutines.
+const MOST_HELD: usize = 64 << 20;
 
 /// The oldest event and the amount of memory that the window keeps.
 #[derive(Clone, Copy)]
@@ -127,14 +133,16 @@ impl Window {
 
     /// Drops what is too old and what is too much.
     pub(in crate::trace) fn trim(&mut self, now: u64) {
+        let mut bytes = self.limits.bytes;
         if self.held > 0 {
-            return;
+            bytes = bytes.saturating_add(bytes.max(MOST_HELD));
+        } else {
+            let oldest = now.saturating_sub(self.limits.age.as_nanos() as u64);
+            while self.complete.keys().next().is_some_and(|&(last, _)| last < oldest) {
+                self.drop_oldest();
+            }
         }
-        let oldest = now.saturating_sub(self.limits.age.as_nanos() as u64);
-        while self.complete.keys().next().is_some_and(|&(last, _)| last < oldest) {
-            self.drop_oldest();
-        }
-        while self.bytes > self.limits.bytes {
+        while self.bytes > bytes {
             if self.complete.is_empty() {
                 self.open.keys().copied().collect::<Vec<u32>>().into_iter().for_each(|log| self.close(log));
             }
@@ -276,6 +284,20 @@ mod tests {
         window.release();
         window.trim(100 * SECOND);
         assert_eq!((times(&window, 1).len(), window.complete_from()), (0, 1));
+    }
+
+    #[test]
+    fn a_held_window_has_a_limit_too() {
+        let mut window = window(1, 16);
+        window.hold();
+        let most = 16 + MOST_HELD;
+        for time in 1..=200 {
+            window.add(1, &[event(time); 50_000], time);
+            window.trim(time);
+            let came = time as usize * 50_000 * size_of::<Record>();
+            assert!(window.bytes <= most);
+            assert_eq!(window.complete_from() > 0, came > most, "{came} bytes");
+        }
     }
 
     #[test]

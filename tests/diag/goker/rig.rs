@@ -26,23 +26,16 @@ pub(crate) struct Leak {
     pub(crate) count: usize,
     /// They wait for locks whose holders never unlock, whatever else can be reached.
     pub(crate) always: bool,
-    /// The search does not find them.
-    pub(crate) missed: bool,
 }
 
 /// They wait for a handle that only goroutines like them have.
 pub(crate) const fn leak(role: &'static str, state: &'static str, count: usize) -> Leak {
-    Leak { role, state, count, always: false, missed: false }
+    Leak { role, state, count, always: false }
 }
 
 /// They wait forever even if every handle stays in reach.
 pub(crate) const fn stuck(role: &'static str, state: &'static str, count: usize) -> Leak {
-    Leak { role, state, count, always: true, missed: false }
-}
-
-/// They wait forever, and the search cannot know.
-pub(crate) const fn missed(role: &'static str, state: &'static str, count: usize) -> Leak {
-    Leak { role, state, count, always: true, missed: true }
+    Leak { role, state, count, always: true }
 }
 
 /// One run of a program.
