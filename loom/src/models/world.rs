@@ -90,6 +90,14 @@ impl Platform for Model {
         false
     }
 
+    fn forks_wait(&self) -> bool {
+        false
+    }
+
+    fn take_fork_helper(&self, _all: bool) -> Option<&'static G> {
+        None
+    }
+
     fn poll_wait(_: &Sched<Model>, _m: &'static M) {}
 
     fn ensure_poller(_: &Sched<Model>) {}

@@ -76,7 +76,7 @@ struct Sysmon {
 struct Waiting {
     /// Woken goroutines in the global queue.
     urgent: bool,
-    /// Any goroutine, in any queue.
+    /// Any goroutine, in any queue, or forks.
     any: bool,
     /// No P is idle and no M looks for work.
     unattended: bool,
@@ -90,7 +90,7 @@ fn waiting() -> Waiting {
     let unattended = is_unattended();
     Waiting {
         urgent,
-        any: urgent || SCHED.preempted_len() != 0 || local(),
+        any: urgent || SCHED.preempted_len() != 0 || local() || SCHED.platform.forks.forks_wait(),
         unattended,
         unpolled: unattended && netpoll::has_waiters() && !poll_wait::is_busy(),
     }
@@ -167,6 +167,9 @@ impl Sysmon {
             && now - since >= SLICE_URGENT
         {
             let _looks_again_soon_in_any_case = preempt::request(p);
+        }
+        if SCHED.platform.forks.forks_wait() {
+            SCHED.wake_p(); // the goroutine that pushed the fork may have seen no idle P
         }
         self.look_at_detached();
         self.pauses.set_wakeup_preemption(self.in_demand);
