@@ -34,6 +34,12 @@ run! {
         a_select_that_waits_for_room_gets_it
         a_timeout_of_a_select_and_a_receiver_agree
         two_selects_meet_each_other;
+    fork = gort_loom::models::fork:
+        a_frame_stays_until_its_fork_has_ended
+        nested_forks_against_a_thief
+        nested_forks_against_two_thieves
+        one_fork_against_two_thieves
+        places_are_used_again_under_a_thief;
     futex = gort_loom::models::futex:
         a_wake_up_after_the_change_finds_the_waiter
         one_in_the_table_and_one_in_the_kernel_are_both_woken

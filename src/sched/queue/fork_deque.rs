@@ -72,7 +72,8 @@ impl<T> ForkDeque<T> {
     #[inline(always)]
     pub(crate) fn pop(&self) -> *mut T {
         let bottom = self.bottom.load(Ordering::Relaxed).wrapping_sub(1);
-        self.bottom.store(bottom, Ordering::Relaxed);
+        // Release: a thief may see this store of `bottom` and not that of an earlier push. So it is with all.
+        self.bottom.store(bottom, Ordering::Release);
         // Pairs with the fence in `steal`.
         fence(Ordering::SeqCst);
         let top = self.top.load(Ordering::Relaxed);
@@ -90,7 +91,7 @@ impl<T> ForkDeque<T> {
                 .top
                 .compare_exchange(top, top.wrapping_add(1), Ordering::SeqCst, Ordering::Acquire)
                 .is_ok();
-        self.bottom.store(bottom.wrapping_add(1), Ordering::Relaxed);
+        self.bottom.store(bottom.wrapping_add(1), Ordering::Release);
         if won { self.place(bottom).load(Ordering::Relaxed) } else { ptr::null_mut() }
     }
 
@@ -100,7 +101,7 @@ impl<T> ForkDeque<T> {
         let top = self.top.load(Ordering::Acquire);
         // Pairs with the fence in `pop`.
         fence(Ordering::SeqCst);
-        // Acquire pairs with the Release in `push`.
+        // Acquire pairs with the Release in `push` and `pop`.
         if self.bottom.load(Ordering::Acquire).wrapping_sub(top) as isize <= 0 {
             return Stolen::Empty;
         }
