@@ -76,8 +76,10 @@ struct Sysmon {
 struct Waiting {
     /// Woken goroutines in the global queue.
     urgent: bool,
-    /// Any goroutine, in any queue, or forks.
+    /// Any goroutine, in any queue.
     any: bool,
+    /// Pending forks. They do not make the pauses short: mostly, their owners come to them soon.
+    forks: bool,
     /// No P is idle and no M looks for work.
     unattended: bool,
     /// No M polls for I/O either, and a goroutine may wait for that.
@@ -90,7 +92,8 @@ fn waiting() -> Waiting {
     let unattended = is_unattended();
     Waiting {
         urgent,
-        any: urgent || SCHED.preempted_len() != 0 || local() || SCHED.platform.forks.forks_wait(),
+        any: urgent || SCHED.preempted_len() != 0 || local(),
+        forks: SCHED.platform.forks.forks_wait(),
         unattended,
         unpolled: unattended && netpoll::has_waiters() && !poll_wait::is_busy(),
     }
@@ -168,7 +171,7 @@ impl Sysmon {
         {
             let _looks_again_soon_in_any_case = preempt::request(p);
         }
-        if SCHED.platform.forks.forks_wait() {
+        if waiting.forks {
             SCHED.wake_p(); // the goroutine that pushed the fork may have seen no idle P
         }
         self.look_at_detached();
