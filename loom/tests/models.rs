@@ -47,8 +47,10 @@ run! {
         one_that_is_moved_is_woken_at_the_other_word_or_gives_up
         two_requeues_in_opposite_directions_do_not_block_each_other;
     idle = gort_loom::models::idle:
+        a_fork_is_seen_when_a_helper_rests
         a_p_that_is_handed_off_leaves_its_work_to_others
         a_p_that_is_handed_off_sees_new_work
+        a_pending_fork_is_seen
         a_preempted_goroutine_is_seen
         a_spinner_that_gives_up_sees_new_work
         a_spinner_that_gives_up_sees_the_global_queue

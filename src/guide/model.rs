@@ -49,9 +49,9 @@
 //! assert_eq!(lengths, [10, 3, 6]);
 //! ```
 //!
-//! [`join`](crate::join) splits work into two halves, again and again, down to parts of some microseconds. The
-//! second half becomes a goroutine only if a processor has nothing else to do. Otherwise it is a function call,
-//! so a program may split its work much further than there are processors:
+//! [`join`](crate::join) splits work into two halves, again and again, down to parts of some microseconds.
+//! The second half becomes a goroutine only if a processor has nothing else to do. Otherwise it is a function
+//! call, so a program may split its work much further than there are processors:
 //!
 //! ```
 //! fn largest(numbers: &[u32]) -> u32 {

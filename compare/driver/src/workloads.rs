@@ -129,7 +129,13 @@ const fn named(label: &'static str, field: &'static str, unit: Unit, targets: &'
 
 /// All workloads, in the order in which they are run and shown.
 pub fn all() -> impl Iterator<Item = &'static Workload> {
-    core::CORE.iter().chain(forks::JOIN).chain(chan::CHAN).chain(block::BLOCK).chain(net::NET).chain(std_code::STD)
+    core::CORE
+        .iter()
+        .chain(forks::JOIN)
+        .chain(chan::CHAN)
+        .chain(block::BLOCK)
+        .chain(net::NET)
+        .chain(std_code::STD)
 }
 
 impl Workload {

@@ -1,5 +1,5 @@
-//! Models of `join`: the deque of pending forks (`sched/queue/fork_deque.rs`), with a ring of 2, its owner and
-//! up to two thieves, and the frame of a call, which must stay until its fork has ended.
+//! Models of `join`: the deque of pending forks (`sched/queue/fork_deque.rs`), with a ring of 2, its owner
+//! and up to two thieves, and the frame of a call, which must stay until its fork has ended.
 
 use std::ptr;
 

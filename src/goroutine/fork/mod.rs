@@ -57,9 +57,10 @@ use job::Job;
 /// Runs two functions, perhaps at the same time, and returns both results.
 ///
 /// `a` runs in the calling goroutine. Meanwhile `b` is offered to processors that have nothing else to do. If
-/// one takes it, it runs in a goroutine there; otherwise the caller runs it when `a` has returned. A fork that
-/// nobody takes costs about as much as two function calls, so `join` is for recursive algorithms that split
-/// their work into small parts. The functions may borrow from the caller, as in [`scope`](crate::scope).
+/// one takes it, it runs in a goroutine there; otherwise the caller runs it when `a` has returned. A fork
+/// that nobody takes costs about as much as two function calls, so `join` is for recursive algorithms that
+/// split their work into small parts. The functions may borrow from the caller, as in
+/// [`scope`](crate::scope).
 ///
 /// ```
 /// fn sum(numbers: &[u64]) -> u64 {
@@ -88,9 +89,9 @@ use job::Job;
 /// ```
 ///
 /// `b` has the caller's [`Labels`] and the [context](crate::context) that limits the caller, but the
-/// thread-locals, the id and the name of the goroutine that runs it: `join` is the one place where code that
-/// is written in one goroutine may see the thread-locals of another. Called on a thread outside of gort,
-/// `join` runs as a goroutine, as in [`run`](crate::run), and so does `a`.
+/// thread-locals, the id, the name and the thread of the goroutine that runs it: `join` is the one place
+/// where code that is written in one goroutine may see the thread-locals of another. Called on a thread
+/// outside of gort, `join` runs as a goroutine, as in [`run`](crate::run), and so does `a`.
 ///
 /// # Panics
 /// If `a` or `b` panics, with the same payload, after both have ended. If both panic, with that of `a`.

@@ -14,23 +14,26 @@
 //! started, and has not looked at the deques yet), or *at work*.
 //!
 //! - J1. A helper that took a fork makes sure, before it runs it, that another helper is idle or starting
-//!   ([`needs_another`](ForkHelpers::needs_another)). So at any time one is idle or coming. (Without memory for a goroutine this does not
-//!   hold; then forks wait until a helper is done, or their owner runs them.)
+//!   ([`needs_another`](ForkHelpers::needs_another)). So at any time one is idle or coming. (Without memory
+//!   for a goroutine this does not hold; then forks wait until a helper is done, or their owner runs them.)
 //! - J2. A helper rests only after it found no fork, or for the goroutines that wait for its P.
 //!
 //! Forks come after the goroutines in all queues, because somebody runs their owners, too, and may soon come
 //! to them. Two cases need more:
 //!
-//! - The owner waits, or blocks, in the first half, perhaps for something that the second half does. Such
-//!   forks come before goroutines that used up a slice ([`Reach::OfWaiting`]).
-//! - The owner runs, and its first half waits in a loop. So now and then all forks have their turn
+//! - The owner waits in the first half, or is in a marked blocking call, perhaps for something that the
+//!   second half does. Such forks come before goroutines that used up a slice ([`Reach::OfWaiting`]).
+//! - The owner blocks unmarked, or its first half waits in a loop. So now and then all forks have their turn
 //!   (`FORKS_EVERY` in `run/find_runnable.rs`); where goroutines never leave an M the time to look for work,
-//!   at a rare tick. sysmon takes pending forks for waiting goroutines, so slices end.
+//!   at a rare tick. sysmon treats pending forks as waiting goroutines, so slices end.
 //!
 //! **A push has no barrier** between its store and its look at the idle Ps, because it is the fast path of
 //! `join`. An M that becomes idle in the nanoseconds in which the store is on its way to the cache may miss
 //! the fork, and the pusher the idle P. The next push on that goroutine sees the P; if there is none, sysmon
 //! does at its next look. The first push of an outermost `join` has a barrier.
+//!
+//! Checked by `cargo test --release -p gort-loom idle::` (a_pending_fork_is_seen,
+//! a_fork_is_seen_when_a_helper_rests); the deque and the frame by `fork::`.
 
 use std::ptr;
 

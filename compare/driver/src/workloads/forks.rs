@@ -1,5 +1,5 @@
-//! Group "join": fork-join. gort and rayon run the same code; go and tokio have a goroutine or a task for each
-//! fork, as in `fib`.
+//! Group "join": fork-join. gort and rayon run the same code; go and tokio have a goroutine or a task for
+//! each fork, as in `fib`.
 
 use super::{Metric, Procs, Workload, gort, per_op, size};
 

@@ -7,10 +7,7 @@ use std::time::Instant;
 /// A function that runs two functions, perhaps at the same time, and returns both results.
 pub trait Join {
     /// Runs them.
-    fn join<RA: Send, RB: Send>(
-        a: impl FnOnce() -> RA + Send,
-        b: impl FnOnce() -> RB + Send,
-    ) -> (RA, RB);
+    fn join<RA: Send, RB: Send>(a: impl FnOnce() -> RA + Send, b: impl FnOnce() -> RB + Send) -> (RA, RB);
 }
 
 /// A Fibonacci number by recursion, with a fork for each call; per fork. Called where the peer forks.
@@ -108,9 +105,8 @@ pub fn join_matmul<J: Join>(args: &Args) -> Report {
     let wide = args.size(512) as usize / BLOCK;
     let matrix = |seed: usize| -> Vec<Block> {
         let cell = |at: usize, row: usize, column: usize| ((at * 7 + row * 3 + column + seed) % 5) as f32;
-        let block = |at| {
-            Block(std::array::from_fn(|row| std::array::from_fn(|column| cell(at, row, column))))
-        };
+        let block =
+            |at| Block(std::array::from_fn(|row| std::array::from_fn(|column| cell(at, row, column))));
         (0..wide * wide).map(block).collect()
     };
     let (a, b) = (matrix(0), matrix(1));
@@ -137,10 +133,7 @@ fn multiply<J: Join>(a: &[Block], b: &[Block], wide: usize, first: usize, produc
     }
     let middle = product.len() / 2;
     let (low, high) = product.split_at_mut(middle);
-    J::join(
-        || multiply::<J>(a, b, wide, first, low),
-        || multiply::<J>(a, b, wide, first + middle, high),
-    );
+    J::join(|| multiply::<J>(a, b, wide, first, low), || multiply::<J>(a, b, wide, first + middle, high));
 }
 
 fn add_product(a: &Block, b: &Block, sum: &mut Block) {
@@ -180,6 +173,8 @@ mod tests {
         let ones = vec![Block([[1.0; BLOCK]; BLOCK]); 9];
         let mut product = ones.clone();
         multiply::<Calls>(&ones, &ones, 3, 0, &mut product);
-        assert!(product.iter().flat_map(|block| block.0.as_flattened()).all(|&cell| cell == 3.0 * BLOCK as f32));
+        assert!(
+            product.iter().flat_map(|block| block.0.as_flattened()).all(|&cell| cell == 3.0 * BLOCK as f32)
+        );
     }
 }
