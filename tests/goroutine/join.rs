@@ -125,19 +125,21 @@ fn stolen<RA: Send, RB: Send>(a: impl FnOnce() -> RA + Send, b: impl FnOnce() ->
 fn panics_come_back_after_both_halves_have_ended() {
     with_procs(|| {
         let ended = AtomicUsize::new(0);
-        let end = || drop(ended.fetch_add(1, Ordering::Relaxed));
-        let fails = |text: &'static str| {
+        let end = || {
+            ended.fetch_add(1, Ordering::Relaxed);
+        };
+        let fails = |text: &'static str| -> () {
             end();
-            std::panic::panic_any(text)
+            panic!("{text}")
         };
         let message = |f: &dyn Fn()| message_of(catch_unwind(AssertUnwindSafe(f)).unwrap_err());
         let cases: [(&dyn Fn(), &str); 6] = [
-            (&|| drop(join(|| fails("a"), end)), "a"),
-            (&|| drop(join(end, || fails("b"))), "b"),
-            (&|| drop(join(|| fails("a"), || fails("b"))), "a"),
-            (&|| drop(stolen(|| fails("a"), end)), "a"),
-            (&|| drop(stolen(end, || fails("b"))), "b"),
-            (&|| drop(stolen(|| fails("a"), || fails("b"))), "a"),
+            (&|| assert_eq!(join(|| fails("a"), end), ((), ())), "a"),
+            (&|| assert_eq!(join(end, || fails("b")), ((), ())), "b"),
+            (&|| assert_eq!(join(|| fails("a"), || fails("b")), ((), ())), "a"),
+            (&|| assert_eq!(stolen(|| fails("a"), end), ((), ())), "a"),
+            (&|| assert_eq!(stolen(end, || fails("b")), ((), ())), "b"),
+            (&|| assert_eq!(stolen(|| fails("a"), || fails("b")), ((), ())), "a"),
         ];
         for (case, expected) in cases {
             ended.store(0, Ordering::Relaxed);
