@@ -121,8 +121,8 @@ pub use time::sleep;
 #[doc(hidden)]
 pub use goroutine::__run_test;
 pub use goroutine::{
-    Builder, Goroutine, JoinHandle, Labels, Scope, ScopedJoinHandle, current, run, scope, spawn, with_labels,
-    yield_now,
+    Builder, Goroutine, JoinHandle, Labels, Scope, ScopedJoinHandle, current, join, run, scope, spawn,
+    with_labels, yield_now,
 };
 
 pub use gort_macros::{main, test};

@@ -39,6 +39,12 @@ run! {
         logs_that_compete_for_memory_have_different_chunks
         what_is_written_is_read_once_and_in_order
         who_has_seen_a_consequence_finds_its_cause;
+    fork = gort_loom::models::fork:
+        a_frame_stays_until_its_fork_has_ended
+        nested_forks_against_a_thief
+        nested_forks_against_two_thieves
+        one_fork_against_two_thieves
+        places_are_used_again_under_a_thief;
     futex = gort_loom::models::futex:
         a_wake_up_after_the_change_finds_the_waiter
         one_in_the_table_and_one_in_the_kernel_are_both_woken
@@ -46,8 +52,10 @@ run! {
         one_that_is_moved_is_woken_at_the_other_word_or_gives_up
         two_requeues_in_opposite_directions_do_not_block_each_other;
     idle = gort_loom::models::idle:
+        a_fork_is_seen_when_a_helper_rests
         a_p_that_is_handed_off_leaves_its_work_to_others
         a_p_that_is_handed_off_sees_new_work
+        a_pending_fork_is_seen
         a_preempted_goroutine_is_seen
         a_spinner_that_gives_up_sees_new_work
         a_spinner_that_gives_up_sees_the_global_queue

@@ -13,6 +13,9 @@ pub(crate) use std::sync::atomic::{
 /// Slots of a P's run queue. A power of two; the loom models shrink it.
 pub(crate) const RUNQ_SIZE: usize = 256;
 
+/// Pending forks of a goroutine. A power of two; the loom models shrink it.
+pub(crate) const FORK_RING: usize = 64;
+
 /// The most Ps there can be. The loom models shrink it.
 pub(crate) const MAX_PROCS: usize = crate::sys::cpus::MAX_PROCS;
 

@@ -70,6 +70,12 @@ impl OwnerBool {
 /// A reference to an object that lives forever.
 pub(crate) struct OwnerRef<T: 'static>(AtomicPtr<T>);
 
+impl<T> std::fmt::Debug for OwnerRef<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl<T> OwnerRef<T> {
     pub(crate) const fn new() -> OwnerRef<T> {
         OwnerRef(AtomicPtr::new(ptr::null_mut()))

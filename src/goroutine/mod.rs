@@ -3,6 +3,7 @@
 mod builder;
 mod current;
 pub(crate) mod deferred;
+mod fork;
 mod join;
 mod join_word;
 pub(crate) mod labels;
@@ -23,6 +24,7 @@ use crate::stack::size::Need;
 
 pub use builder::Builder;
 pub use current::{Goroutine, current};
+pub use fork::join;
 pub use join::JoinHandle;
 pub use labels::{Labels, with_labels};
 pub use run::{__run_test, run};

@@ -21,6 +21,7 @@
 //! | `thread_local!` | `thread_local!` | nothing to change: each goroutine has its own |
 //! | `std::fs`, `std::process`, `std::io` | the same | nothing to change |
 //! | `thread::park`, `unpark` | the same | works, but occupies a thread (1); a channel does not |
+//! | `rayon::join` | [`join`] | the halves may block and wait for each other |
 //! | rayon, a thread pool | `spawn` for each piece | rayon is still better at splitting loops over slices |
 //!
 //! (1) Nor does std's own with the feature `transparent`.
@@ -87,6 +88,7 @@
 //! [`spawn`]: crate::spawn
 //! [`Builder`]: crate::Builder
 //! [`JoinHandle`]: crate::JoinHandle
+//! [`join`]: crate::join
 //! [`scope`]: crate::scope
 //! [`sleep`]: crate::sleep
 //! [`yield_now`]: crate::yield_now

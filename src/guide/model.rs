@@ -49,6 +49,26 @@
 //! assert_eq!(lengths, [10, 3, 6]);
 //! ```
 //!
+//! [`join`](crate::join) splits work into two halves, again and again, down to parts of some microseconds.
+//! The second half becomes a goroutine only if a processor has nothing else to do. Otherwise it is a function
+//! call, so a program may split its work much further than there are processors:
+//!
+//! ```
+//! fn largest(numbers: &[u32]) -> u32 {
+//!     match numbers {
+//!         [] => 0,
+//!         small if small.len() <= 1000 => *small.iter().max().unwrap(),
+//!         large => {
+//!             let (left, right) = large.split_at(large.len() / 2);
+//!             let (left, right) = gort::join(|| largest(left), || largest(right));
+//!             left.max(right)
+//!         }
+//!     }
+//! }
+//! let numbers: Vec<u32> = (0..10_000).rev().collect();
+//! assert_eq!(gort::run(|| largest(&numbers)), 9999);
+//! ```
+//!
 //! # How a goroutine ends
 //!
 //! A goroutine ends when its function returns or panics. A panic ends only that goroutine: gort prints

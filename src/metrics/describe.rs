@@ -264,13 +264,14 @@ const BEFORE_WAITS: [Metric; 29] = [
 ];
 
 /// Sorted by name; each reason of `WaitReason` once.
-const ALL_WAITS: [[Metric; 2]; 24] = [
+const ALL_WAITS: [[Metric; 2]; 25] = [
     waits!("barrier", "barrier wait"),
     waits!("bubble", "bubble wait"),
     waits!("chan-receive", "chan receive"),
     waits!("chan-send", "chan send"),
     waits!("cond", "sync.Cond.Wait"),
     waits!("context", "context wait"),
+    waits!("fork-goroutine", "fork goroutine (idle)"),
     waits!("futex", "sync (futex)"),
     waits!("future-goroutine", "future goroutine (idle)"),
     waits!("future", "future wait"),

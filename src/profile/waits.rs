@@ -93,6 +93,7 @@ fn is_blocking(reason: WaitReason) -> bool {
         | WaitReason::IoWrite
         | WaitReason::TimerService
         | WaitReason::Crew
+        | WaitReason::ForkHelper
         | WaitReason::Bubble => false,
         lock => is_for_lock(lock),
     }

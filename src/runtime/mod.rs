@@ -85,7 +85,7 @@ pub fn set_max_procs(n: usize) -> usize {
 /// assert_eq!(gort::run(|| gort::runtime::num_goroutines() >= 1), true);
 /// ```
 pub fn num_goroutines() -> usize {
-    living().saturating_sub(service_goroutines() + crew::idle())
+    living().saturating_sub(service_goroutines() + crew::idle() + SCHED.platform.forks.idle())
 }
 
 /// How many goroutines exist now, with those of the runtime itself.

@@ -8,6 +8,7 @@ use std::{io, ptr};
 
 use super::event::{self, Waker};
 use super::hooks::Hooks;
+use super::idle::fork_helpers::ForkHelpers;
 use super::schedt::{Sched, new_sched};
 use super::types::g::G;
 use super::types::m::M;
@@ -58,6 +59,8 @@ pub(crate) struct Machine {
     pub(crate) wait_times: CachePadded<WaitTimes>,
     /// Small blocks that no P keeps (`run/small_blocks.rs`).
     pub(crate) small_blocks: CachePadded<Lock<FreeList>>,
+    /// Goroutines that run forks.
+    pub(crate) forks: ForkHelpers,
 }
 
 /// The state of the runtime's start (`boot.rs`).
@@ -300,6 +303,7 @@ impl Machine {
             coarse_clock: CachePadded::new(AtomicU64::new(0)),
             wait_times: CachePadded::new(WaitTimes::new()),
             small_blocks: CachePadded::new(Lock::new(FreeList::new())),
+            forks: ForkHelpers::new(),
         }
     }
 

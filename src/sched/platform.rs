@@ -60,6 +60,13 @@ pub(crate) trait Platform: Sized + Sync + 'static {
     /// Polls for I/O if that is due before stealing. True: there are goroutines in the queue of `p`.
     fn poll_if_due(sched: &Sched<Self>, p: &'static P) -> bool;
 
+    /// Whether forks wait for an M (`idle/fork_helpers.rs`).
+    fn forks_wait(&self) -> bool;
+
+    /// For an M with a P: takes a goroutine that runs a pending fork; if not `all`, one of a goroutine that
+    /// waits.
+    fn take_fork_helper(&self, all: bool) -> Option<&'static G>;
+
     /// For an M without a P: waits for the next timer or for I/O, unless another M does. Afterwards the M may
     /// have a P.
     fn poll_wait(sched: &Sched<Self>, m: &'static M);

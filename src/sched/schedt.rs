@@ -147,9 +147,14 @@ impl<X: Platform> Sched<X> {
         self.idle.idle() >= self.procs.load(Ordering::SeqCst)
     }
 
-    /// Whether some queue holds a goroutine, not counting what a brisk P keeps (`queue/deferred_wake.rs`).
-    /// All loads are SeqCst; see README.md.
+    /// Whether there is work that an M could take: a goroutine in some queue, or forks. All loads are SeqCst;
+    /// see README.md.
     pub(crate) fn work_anywhere(&self) -> bool {
+        self.goroutine_is_queued() || self.platform.forks_wait()
+    }
+
+    /// Whether some queue holds a goroutine, not counting what a brisk P keeps (`queue/deferred_wake.rs`).
+    pub(crate) fn goroutine_is_queued(&self) -> bool {
         self.global_len() != 0
             || self.preempted_len() != 0
             || self.ps_in_use().any(|p| !p.runq.is_empty() && !p.deferred_wake.keeps(&p.runq))

@@ -41,6 +41,7 @@ pub const PEERS: &[Peer] = &[
     peer("may", "may", None, "#b58b2a"),
     peer("std", "std", None, "#8a8a8a"),
     peer("raw", "std", Some("raw"), "#c4c4c4"),
+    peer("rayon", "std", Some("rayon"), "#4f6d9a"),
 ];
 
 /// The gort peer of another build, for `--before`. Each takes part where its counterpart in [`PEERS`] does.

@@ -6,11 +6,12 @@
 mod block;
 mod chan;
 mod core;
+mod forks;
 mod net;
 mod std_code;
 
 /// Groups in the order in which they are run and shown.
-pub const GROUPS: [&str; 5] = ["core", "chan", "block", "net", "std"];
+pub const GROUPS: [&str; 6] = ["core", "join", "chan", "block", "net", "std"];
 
 /// The peers that run a workload unless it says otherwise.
 const PLAIN: &[&str] = &["gort", "go", "tokio", "may", "std"];
@@ -128,7 +129,13 @@ const fn named(label: &'static str, field: &'static str, unit: Unit, targets: &'
 
 /// All workloads, in the order in which they are run and shown.
 pub fn all() -> impl Iterator<Item = &'static Workload> {
-    core::CORE.iter().chain(chan::CHAN).chain(block::BLOCK).chain(net::NET).chain(std_code::STD)
+    core::CORE
+        .iter()
+        .chain(forks::JOIN)
+        .chain(chan::CHAN)
+        .chain(block::BLOCK)
+        .chain(net::NET)
+        .chain(std_code::STD)
 }
 
 impl Workload {

@@ -53,6 +53,7 @@ var workloads = map[string]func(args) report{
 	"skynet":     skynet,
 	"parked":     parked,
 	"fib":        fib,
+	"join_fib":   fib,
 	"stack_deep": stackDeep,
 	"malloc":     func(a args) report { return malloc(a, a.procs) },
 	"malloc_crowd": func(a args) report { return malloc(a, mallocCrowd) },

@@ -7,6 +7,7 @@ pub(crate) use loom::sync::atomic::{
 
 /// Small, so that few steps fill it and make the indices wrap.
 pub(crate) const RUNQ_SIZE: usize = 4;
+pub(crate) const FORK_RING: usize = 2;
 pub(crate) const MAX_PROCS: usize = 4;
 pub(crate) const STEAL_ROUNDS: usize = 1;
 pub(crate) const CHAN_BLOCK: usize = 2;

@@ -137,3 +137,26 @@ pub fn everything_runs() {
     };
     model(Some(4), setup, 3, [|a| a.push_global(3), main]);
 }
+
+/// A goroutine that never ends pushes a fork while the only spinner, or an M without a token, gives up. A
+/// helper is idle.
+pub fn a_pending_fork_is_seen() {
+    let setup = Setup { spinners: 1, ..Setup::default() };
+    let pushes: fn(&mut Actor) = |a| {
+        a.rest(NOWHERE, 1);
+        a.push_fork();
+    };
+    model(Some(4), setup, 1, [pushes, |a| a.spin(1)]);
+    model(Some(4), Setup::default(), 1, [pushes, |a| a.look(1)]);
+}
+
+/// A fork is pending when no helper is idle. Then one becomes idle, and its M has other work, while another M
+/// gives its P up.
+pub fn a_fork_is_seen_when_a_helper_rests() {
+    let setup = Setup { ps: 3, ..Setup::default() };
+    let rests: fn(&mut Actor) = |a| a.rest(NOWHERE, 1);
+    model(Some(3), setup, 1, [|a| a.push_fork(), rests, |a| a.look(2)]);
+}
+
+/// No P: the M of a helper that rests has other work.
+const NOWHERE: usize = usize::MAX;

@@ -1,6 +1,7 @@
 //! The models. Each function checks one property and panics when an execution breaks it.
 
 pub mod chan;
+pub mod fork;
 pub mod idle;
 pub mod join;
 pub mod netpoll;

@@ -10,7 +10,7 @@ use std::ptr;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::base::atomic::{Ordering, fence};
+use crate::base::atomic::{AtomicU32, Ordering, fence};
 use crate::sched::platform::Platform;
 use crate::sched::queue::deferred_wake::Pace;
 use crate::sched::schedt::{Sched, new_sched};
@@ -31,8 +31,16 @@ loom::thread_local! {
     static WOKEN: RefCell<VecDeque<Woken>> = RefCell::new(VecDeque::new());
 }
 
-/// The platform of the models. Time stands still, and there are no timers and no descriptors.
-pub(super) struct Model;
+/// The platform of the models. Time stands still, and there are no timers and no descriptors. There may be a
+/// pending fork and a helper, as in `sched/idle/fork_helpers.rs`.
+pub(super) struct Model {
+    /// Pending forks.
+    forks: AtomicU32,
+    /// The number of the goroutine that is the idle helper, or 0.
+    helper: AtomicU32,
+    /// The address of that goroutine.
+    helper_g: std::sync::OnceLock<usize>,
+}
 
 impl Platform for Model {
     fn now(&self) -> u64 {
@@ -90,6 +98,18 @@ impl Platform for Model {
         false
     }
 
+    fn forks_wait(&self) -> bool {
+        self.helper.load(Ordering::SeqCst) != 0 && self.forks.load(Ordering::SeqCst) != 0
+    }
+
+    fn take_fork_helper(&self, _all: bool) -> Option<&'static G> {
+        if !self.forks_wait() || self.helper.swap(0, Ordering::SeqCst) == 0 {
+            return None;
+        }
+        // SAFETY: the world keeps it until all threads of the model have ended.
+        self.helper_g.get().map(|g| unsafe { &*(*g as *const G) })
+    }
+
     fn poll_wait(_: &Sched<Model>, _m: &'static M) {}
 
     fn ensure_poller(_: &Sched<Model>) {}
@@ -141,7 +161,11 @@ const GOROUTINES: usize = 4;
 
 impl World {
     pub(super) fn new(setup: Setup) -> Arc<World> {
-        let sched: Sched<Model> = new_sched!(Model);
+        let sched: Sched<Model> = new_sched!(Model {
+            forks: AtomicU32::new(0),
+            helper: AtomicU32::new(0),
+            helper_g: std::sync::OnceLock::new(),
+        });
         let ps: Vec<*mut P> = (0..setup.ps).map(|id| Box::into_raw(Box::new(P::new(id as u32)))).collect();
         let gs = (0..GOROUTINES).map(|_| Box::into_raw(Box::new(G::new(Slot)))).collect();
         let world = World { sched, setup, ms: std::sync::Mutex::new(Vec::new()), gs, ps };
@@ -218,6 +242,8 @@ impl World {
 
     fn check_end(&self, mut seen: Vec<usize>, goroutines: usize) {
         let waits = self.sched.work_anywhere();
+        let helper = self.sched.platform.helper.load(Ordering::SeqCst) as usize;
+        seen.extend((helper != 0).then_some(helper));
         for p in 0..self.setup.ps {
             // SAFETY: all threads have ended.
             let owner = unsafe { self.p(p).runq.owner() };
@@ -259,6 +285,30 @@ impl Actor {
     /// A goroutine on `p` starts goroutine `g`.
     pub(super) fn spawn(&mut self, p: usize, g: usize) {
         self.world.sched.ready_on(self.world.p(p), self.world.g(g));
+    }
+
+    /// A goroutine, on any P, pushes a fork: the first one of an outermost `join`.
+    pub(super) fn push_fork(&mut self) {
+        let sched = &self.world.sched;
+        sched.platform.forks.store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if sched.idle.should_wake() && sched.platform.helper.load(Ordering::SeqCst) != 0 {
+            sched.wake_p_slow();
+        }
+    }
+
+    /// Goroutine `g`, a helper, which runs on `p`, becomes idle; its M looks for more.
+    pub(super) fn rest(&mut self, p: usize, g: usize) {
+        let world = self.world.clone();
+        let sched = &world.sched;
+        sched.platform.helper_g.get_or_init(|| ptr::from_ref(world.g(g)) as usize);
+        sched.platform.helper.fetch_add(g as u32, Ordering::SeqCst);
+        if sched.idle.should_wake() && sched.platform.forks_wait() {
+            sched.wake_p_slow();
+        }
+        if p < world.setup.ps {
+            self.look(p);
+        }
     }
 
     /// sysmon finds that `p` is no longer brisk.

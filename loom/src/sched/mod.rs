@@ -102,6 +102,10 @@ pub(crate) mod park;
 pub(crate) mod queue {
     #[path = "../../../src/sched/queue/deferred_wake.rs"]
     pub(crate) mod deferred_wake;
+    #[path = "../../../src/sched/queue/fork_deque.rs"]
+    pub(crate) mod fork_deque;
+    #[path = "../../../src/sched/queue/fork_table.rs"]
+    pub(crate) mod fork_table;
     #[path = "../../../src/sched/queue/global_queue.rs"]
     pub(crate) mod global_queue;
     #[path = "../../../src/sched/queue/histogram.rs"]

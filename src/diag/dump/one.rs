@@ -122,7 +122,7 @@ fn object_of(g: &'static G, id: u64) -> WaitsFor {
     });
     let mut found = WaitsFor::default();
     match seen {
-        Some((seen, WaitReason::Join, info)) if seen == id => {
+        Some((seen, WaitReason::Join, info)) if seen == id && info != 0 => {
             G::for_each(|other| {
                 if other.status() != Status::Dead && other.info.load(Ordering::Relaxed) as usize == info {
                     found.joins = Some(other.id());

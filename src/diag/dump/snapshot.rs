@@ -263,7 +263,7 @@ pub(crate) fn all(last_words: bool) -> Vec<Snapshot> {
                 look_at_parked(g, &mut collection);
             }
         });
-        if !SCHED.work_anywhere() && !others(&collection) {
+        if !SCHED.goroutine_is_queued() && !others(&collection) {
             break;
         }
         look_at_queues(&mut collection);

@@ -42,8 +42,11 @@ impl Wait {
             return None;
         }
         // SAFETY: it has not ended, and all threads are stopped.
-        let limited = unsafe { g.info() }.is_none_or(|info| !info.limit.load(Ordering::Relaxed).is_null());
-        if g.wait_is_timed() || limited || g.bubble.get() != 0 {
+        let info = unsafe { g.info() }?;
+        let limited = !info.limit.load(Ordering::Relaxed).is_null();
+        // While it is in a `join`, the second halves of its forks may use handles that lie on its stack.
+        let forks = info.forks.get().is_some();
+        if g.wait_is_timed() || limited || forks || g.bubble.get() != 0 {
             return None;
         }
         let (reason, object) = (g.wait_reason(), g.wait_object.load(Ordering::Relaxed));

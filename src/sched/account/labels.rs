@@ -102,6 +102,28 @@ impl Labels {
     }
 }
 
+/// Labels that a goroutine lends to another one, without a reference.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lent(*mut Set);
+
+impl Lent {
+    /// The labels, with a reference of the caller's own.
+    ///
+    /// # Safety
+    /// The lender owns a reference still: its labels are the same, or it has put them aside to take them up
+    /// again.
+    pub(crate) unsafe fn get(self) -> Labels {
+        if self.0.is_null() {
+            return Labels::NONE;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            Arc::increment_strong_count(self.0);
+            Labels::from_pointer(self.0)
+        }
+    }
+}
+
 /// The labels of a goroutine: see L1.
 #[derive(Debug)]
 pub(crate) struct Word(AtomicPtr<Set>);
@@ -128,6 +150,12 @@ impl Word {
             Arc::increment_strong_count(set);
             Labels::from_pointer(set)
         }
+    }
+
+    /// Lends the labels to another goroutine. The caller is the goroutine itself.
+    #[inline(always)]
+    pub(crate) fn lend(&self) -> Lent {
+        Lent(self.0.load(Ordering::Relaxed))
     }
 
     /// The set, without a reference.

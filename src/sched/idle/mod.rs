@@ -2,6 +2,7 @@
 //! and I/O.
 
 pub(crate) mod due_timers;
+pub(crate) mod fork_helpers;
 pub(crate) mod locked_m;
 pub(crate) mod poll_wait;
 pub(crate) mod ready;

@@ -117,7 +117,8 @@ impl<X: Platform> Sched<X> {
     /// for it. This is not only faster than a new M: the goroutine may have been stopped inside the
     /// allocator. Then every thread that allocates waits for it, the housekeeper that starts new Ms included.
     pub(crate) fn hand_off_p(&self, p: &'static P) {
-        let has_work = !p.runq.is_empty() || self.global_len() + self.preempted_len() != 0;
+        let has_work =
+            !p.runq.is_empty() || self.global_len() + self.preempted_len() != 0 || self.platform.forks_wait();
         if has_work && self.hand_p_to_some_m(p) {
             return;
         }

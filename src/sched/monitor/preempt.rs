@@ -180,7 +180,10 @@ fn is_inside((start, size): (usize, usize), address: usize) -> bool {
 fn give_away(m: &'static M, g: &'static G, p: &'static P) -> Option<Option<&'static M>> {
     let mut locked = SCHED.lock();
     let stays = !p.retired.load(Ordering::Relaxed);
-    let only_hogs_wait = p.runq.is_empty() && locked.only_on_own_m() && !netpoll::has_waiters();
+    let only_hogs_wait = p.runq.is_empty()
+        && locked.only_on_own_m()
+        && !netpoll::has_waiters()
+        && !SCHED.platform.forks.forks_wait();
     let needs_idle = !(stays && only_hogs_wait);
     let idle = if needs_idle { locked.take_near_idle_m() } else { None };
     if idle.is_none() {

@@ -18,10 +18,11 @@ use std::time::Instant;
 use super::clock;
 use super::wait::Wait;
 use crate::sched::types::current::current;
+use crate::sched::types::g::Info;
 use crate::sched::word::status::WaitReason;
 
 /// Something that can end waits early.
-pub(crate) trait Limit {
+pub(crate) trait Limit: Sync {
     /// Whether it has ended: waits with a deadline give up at once.
     fn is_over(&self) -> bool;
 
@@ -94,6 +95,28 @@ fn replace(limit: *mut ()) -> Restore {
     let restore = Restore { before: get() };
     set(limit);
     restore
+}
+
+/// The limit that is in force for a goroutine, which hands it on to another one.
+#[derive(Clone, Copy)]
+pub(crate) struct Handed(*mut ());
+
+// SAFETY: limits are `Sync`; who may use it when, `adopt` says.
+unsafe impl Send for Handed {}
+
+/// The limit that is in force for the calling goroutine, whose info this is.
+#[inline(always)]
+pub(crate) fn hand_on(info: &Info) -> Handed {
+    Handed(info.limit.load(Ordering::Relaxed))
+}
+
+/// Runs `f` with the limit of another goroutine in force.
+///
+/// # Safety
+/// What that goroutine called when it handed the limit on does not return before `f` has.
+pub(crate) unsafe fn adopt<R>(limit: Handed, f: impl FnOnce() -> R) -> R {
+    let _restore = replace(limit.0);
+    f()
 }
 
 /// The limit that is in force for the caller.

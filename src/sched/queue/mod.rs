@@ -2,6 +2,8 @@
 //! can fill them with anything.
 
 pub(crate) mod deferred_wake;
+pub(crate) mod fork_deque;
+pub(crate) mod fork_table;
 pub(crate) mod global_queue;
 pub(crate) mod histogram;
 pub(crate) mod latency_sampler;

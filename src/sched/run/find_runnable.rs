@@ -21,6 +21,12 @@ const NEXT_STREAK: u32 = 61;
 /// often enough.
 pub(crate) const TIMERS_EVERY: u32 = 8;
 
+/// At every 8th look for work, and every 4th visit of the global queue by a busy P, pending forks come first
+/// although their owners do not wait: an owner may wait for its fork in a loop. A smaller number would start
+/// more forks than there are Ps for them; 8 slices take 80 ms.
+const FORKS_EVERY: u32 = 8;
+const FORKS_EVERY_VISIT: u32 = 4;
+
 /// How long (ns) a spinner that found nothing waits before each further look. While it spins, no thread has
 /// to wake an M, which would be the waker's largest cost; and a sleep and a wake-up would cost more than
 /// this. Where timers or I/O bring the work this does not pay: measured with an echo server, a sixth more CPU
@@ -98,7 +104,12 @@ impl<X: Platform> Sched<X> {
         self.platform.measure_cpu_time_if_late(p);
         let next_wins = p.next_streak.get() < NEXT_STREAK;
         let global_first = p.sampler.look(tick, &p.runq, next_wins, || self.platform.now());
-        if global_first { self.take_global_for_fairness(tick) } else { None }
+        if !global_first {
+            return None;
+        }
+        let forks_first = (tick / GLOBAL_EVERY).is_multiple_of(FORKS_EVERY_VISIT);
+        let helper = if forks_first { self.platform.take_fork_helper(true) } else { None };
+        helper.or_else(|| self.take_global_for_fairness(tick))
     }
 
     /// The oldest of the global queue and of the preempted goroutines, in turn.
@@ -142,6 +153,10 @@ impl<X: Platform> Sched<X> {
             let found = own
                 .or_else(|| self.take_global(p))
                 .or_else(|| if X::poll_if_due(self, p) { self.next_local(m) } else { None })
+                .or_else(|| {
+                    let all = p.tick.load(Ordering::Relaxed).is_multiple_of(FORKS_EVERY);
+                    self.platform.take_fork_helper(all)
+                })
                 .or_else(|| self.take_preempted())
                 .or_else(|| self.spin(m, p));
             if let Some(g) = found {
@@ -194,6 +209,7 @@ impl<X: Platform> Sched<X> {
                 self.all_ps().for_each(|other| X::run_timers(self, p, other));
                 self.next_local(m)
             })
+            .or_else(|| self.platform.take_fork_helper(true))
             .or_else(|| self.linger(m, p))
     }
 
@@ -207,8 +223,9 @@ impl<X: Platform> Sched<X> {
             if p.retired.load(Ordering::Relaxed) || self.global_len() != 0 {
                 return self.take_global(p);
             }
-            if let Some(g) = self.steal(m, p) {
-                return Some(g);
+            let found = self.steal(m, p).or_else(|| self.platform.take_fork_helper(true));
+            if found.is_some() {
+                return found;
             }
         }
         None

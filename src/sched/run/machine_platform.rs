@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::runtime_section;
 use super::steal::REACH;
 use crate::base::prefetch;
+use crate::sched::idle::fork_helpers::Reach;
 use crate::sched::idle::{due_timers, poll_wait, start_m, stop_m, wake_sysmon};
 use crate::sched::machine::Machine;
 use crate::sched::platform::Platform;
@@ -115,6 +116,14 @@ impl Platform for Machine {
 
     fn poll_if_due(_: &Sched<Machine>, p: &'static P) -> bool {
         poll_wait::poll_if_due(p)
+    }
+
+    fn forks_wait(&self) -> bool {
+        self.forks.forks_wait()
+    }
+
+    fn take_fork_helper(&self, all: bool) -> Option<&'static G> {
+        self.forks.take(if all { Reach::All } else { Reach::OfWaiting })
     }
 
     fn poll_wait(_: &Sched<Machine>, m: &'static M) {

@@ -23,6 +23,7 @@ use crate::base::owner_cell::{OwnerBool, OwnerRef, OwnerU8, OwnerU32, OwnerU64, 
 use crate::sched::account::cpu_time::GoroutineTime;
 use crate::sched::account::labels::Labels;
 use crate::sched::event::EVENTS;
+use crate::sched::queue::fork_table::ForkPlace;
 use crate::sched::word::future_word::FutureWord;
 use crate::sched::word::park_word::ParkWord;
 use crate::sched::word::status::{Status, WaitReason};
@@ -97,12 +98,19 @@ pub(crate) struct Info {
     pub(crate) limit: AtomicPtr<()>,
     /// Its labels, and the CPU time that it has used.
     pub(crate) account: GoroutineTime,
+    /// Its pending forks, while it is in a `join` (`goroutine/fork/`).
+    pub(crate) forks: OwnerRef<ForkPlace>,
 }
 
 impl Info {
     #[inline]
     pub(crate) fn new(name: Option<Arc<str>>, labels: Labels) -> Info {
-        Info { name, limit: AtomicPtr::new(ptr::null_mut()), account: GoroutineTime::new(labels) }
+        Info {
+            name,
+            limit: AtomicPtr::new(ptr::null_mut()),
+            account: GoroutineTime::new(labels),
+            forks: OwnerRef::new(),
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::base::atomic::CachePadded;
 use crate::base::free_list::FreeList;
 use crate::sched::event;
 use crate::sched::queue::deferred_wake::DeferredWake;
+use crate::sched::queue::fork_table::ForkTable;
 use crate::sched::queue::latency_sampler::Sampler;
 use crate::sched::queue::runq::RunQueue;
 use crate::stack::cache;
@@ -51,6 +52,8 @@ pub(crate) struct P {
     /// The next P in the idle list.
     pub(crate) link: Cell<Option<&'static P>>,
     pub(crate) timers: Timers,
+    /// The pending forks of goroutines that began to fork on this P. For any thread.
+    pub(crate) forks: ForkTable,
     pub(crate) stats: Stats,
     pub(crate) sampler: Sampler,
     /// The waits that its owners ended, while they are measured.
@@ -128,6 +131,7 @@ impl P {
             ids: Cell::new((0, 0)),
             link: Cell::new(None),
             timers: Timers::new(),
+            forks: ForkTable::new(),
             stats: Stats::default(),
             sampler: Sampler::new(),
             wait_times: WaitTimes::new(),

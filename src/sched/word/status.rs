@@ -78,11 +78,13 @@ pub(crate) enum WaitReason {
     Bubble,
     /// On a futex, in code that waits by system calls of its own (`transparent/`).
     Futex,
+    /// For a pending fork, as a helper of `join`.
+    ForkHelper,
 }
 
 impl WaitReason {
     /// How many there are.
-    pub(crate) const COUNT: usize = WaitReason::Futex as usize + 1;
+    pub(crate) const COUNT: usize = WaitReason::ForkHelper as usize + 1;
 
     /// Whether the netpoller ends the wait.
     pub(crate) fn is_io(self) -> bool {
@@ -121,6 +123,7 @@ impl WaitReason {
             WaitReason::Crew => "future goroutine (idle)",
             WaitReason::Bubble => "bubble wait",
             WaitReason::Futex => "sync (futex)",
+            WaitReason::ForkHelper => "fork goroutine (idle)",
         }
     }
 
@@ -151,6 +154,7 @@ impl WaitReason {
             WaitReason::Crew,
             WaitReason::Bubble,
             WaitReason::Futex,
+            WaitReason::ForkHelper,
         ];
         ALL[value as usize]
     }
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn numbers_and_reasons_agree() {
-        for value in 0..=WaitReason::Futex as u8 {
+        for value in 0..=WaitReason::ForkHelper as u8 {
             assert_eq!(WaitReason::from_u8(value) as u8, value);
         }
     }

@@ -13,12 +13,14 @@
 
 mod args;
 mod echo;
+mod fork_join;
 mod measure;
 mod memory_work;
 mod report;
 
 pub use args::Args;
 pub use echo::{burn, echo_report, http_report, idle_report, nap};
+pub use fork_join::{Join, join_fib, join_matmul, join_sort};
 pub use measure::{
     BLOCK_NAP, BLOCKERS, BURST_NAP, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOG_CROWD, HOGS_PER_P, HogRun,
     LOCKERS, Lateness, Lcg, Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory,

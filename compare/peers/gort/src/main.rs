@@ -8,6 +8,7 @@ mod block;
 #[cfg(feature = "chan")]
 mod chan;
 mod core;
+mod forks;
 mod gate;
 mod kind;
 #[cfg(feature = "net")]
@@ -71,6 +72,9 @@ fn plain(args: &Args) -> Outcome {
         "skynet" => core::skynet(args),
         "parked" => core::parked::<Private>(args),
         "fib" => core::fib(args),
+        "join_fib" => forks::join_fib(args),
+        "join_sort" => forks::join_sort(args),
+        "join_matmul" => forks::join_matmul(args),
         "stack_deep" => core::stack_deep(args),
         "malloc" => core::malloc(args, args.procs as u64),
         "malloc_crowd" => core::malloc(args, MALLOC_CROWD),

@@ -1,9 +1,11 @@
 //! The std peer: plain OS threads. It ignores `--procs`, because the kernel uses every core. Variant `raw`,
-//! which has `--procs` threads, is not a runtime but a yardstick: see `raw.rs`.
+//! which has `--procs` threads, is not a runtime but a yardstick: see `raw.rs`. Variant `rayon` is rayon's pool
+//! with `--procs` threads: see `forks.rs`.
 
 mod block;
 mod chan;
 mod core;
+mod forks;
 mod net;
 mod raw;
 
@@ -46,6 +48,9 @@ fn dispatch(args: &Args) -> Outcome {
         "blocking_burst" => block::blocking_burst(args),
         "syscall_short" => block::syscall_short(args),
         "fairness" => block::fairness(args),
+        "join_fib" if args.is("rayon") => forks::join_fib(args),
+        "join_sort" if args.is("rayon") => forks::join_sort(args),
+        "join_matmul" if args.is("rayon") => forks::join_matmul(args),
         "tcp_echo" if args.is("raw") => raw::tcp_echo(args),
         "tcp_echo" => net::tcp_echo(args),
         "http_hello" if args.is("raw") => raw::http_hello(args),

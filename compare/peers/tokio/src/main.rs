@@ -25,7 +25,7 @@ fn dispatch(args: &Args) -> Outcome {
         "yield" => core::yield_now(args),
         "skynet" => core::skynet(args),
         "parked" => core::parked(args),
-        "fib" => core::fib(args),
+        "fib" | "join_fib" => core::fib(args),
         "pingpong" => chan::pingpong(args),
         "pingpong_queue" => chan::pingpong_queue(args),
         "chan_buffered" => chan::chan_buffered(args),

@@ -78,6 +78,8 @@ struct Waiting {
     urgent: bool,
     /// Any goroutine, in any queue.
     any: bool,
+    /// Pending forks. They do not make the pauses short: mostly, their owners come to them soon.
+    forks: bool,
     /// No P is idle and no M looks for work.
     unattended: bool,
     /// No M polls for I/O either, and a goroutine may wait for that.
@@ -91,6 +93,7 @@ fn waiting() -> Waiting {
     Waiting {
         urgent,
         any: urgent || SCHED.preempted_len() != 0 || local(),
+        forks: SCHED.platform.forks.forks_wait(),
         unattended,
         unpolled: unattended && netpoll::has_waiters() && !poll_wait::is_busy(),
     }
@@ -167,6 +170,9 @@ impl Sysmon {
             && now - since >= SLICE_URGENT
         {
             let _looks_again_soon_in_any_case = preempt::request(p);
+        }
+        if waiting.forks {
+            SCHED.wake_p(); // the goroutine that pushed the fork may have seen no idle P
         }
         self.look_at_detached();
         self.pauses.set_wakeup_preemption(self.in_demand);

@@ -134,7 +134,8 @@ impl Sysmon {
             SCHED.wake_p(); // the thread that put it there may have seen no idle P (`requeue_yielded`)
         }
         let in_burst = self.burst.is_on();
-        let needed = local || (waiting.any && (waiting.unattended || in_burst)) || retired;
+        let some_wait = waiting.any || waiting.forks;
+        let needed = local || (some_wait && (waiting.unattended || in_burst)) || retired;
         // A call that blocks must not keep its P from an M that would poll for I/O, either.
         let wanted = needed || waiting.unpolled;
         let is_new = seen.tick != tick || (in_syscall && seen.syscall_tick != syscall_tick);
