@@ -82,6 +82,7 @@ var workloads = map[string]func(args) report{
 	"fairness":       fairness,
 
 	"tcp_echo":   tcpEcho,
+	"echo_rate":   echoRate,
 	"http_hello": httpHello,
 	"http_cpu":   httpCPU,
 	"http_block": httpBlock,

@@ -63,6 +63,9 @@ pub(crate) struct M {
     /// The CPU that its thread was on when it began to wait. The kernel likely wakes it there.
     pub(crate) cpu: OwnerUsize,
     pub(crate) spinning: OwnerBool,
+    /// While sysmon sleeps although this M runs goroutines: since when (ns), and how many were ready then
+    /// (`idle/wake_sysmon.rs`).
+    pub(crate) lone: Cell<Option<(u64, u32)>>,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
     /// What the sanitizers know about g0.
@@ -120,6 +123,7 @@ impl M {
             missed: AtomicU8::new(0),
             cpu: OwnerUsize::new(0),
             spinning: OwnerBool::new(false),
+            lone: Cell::new(None),
             note: Note::new(),
             next_p: Cell::new(None),
             fiber: Fiber::new(),

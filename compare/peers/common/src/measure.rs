@@ -33,6 +33,17 @@ pub fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// How often the kernel has switched from a thread of this process to something else so far.
+pub fn context_switches() -> u64 {
+    // SAFETY: all zeroes is a valid value, and the kernel only writes to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+}
+
 /// Number of nodes of the skynet tree with `leaves` leaves (a power of ten), the root included.
 pub fn skynet_nodes(leaves: u64) -> u64 {
     if leaves <= 1 { 1 } else { leaves + skynet_nodes(leaves / 10) }

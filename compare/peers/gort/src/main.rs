@@ -119,6 +119,8 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "net")]
         "tcp_echo" => net::tcp_echo(args),
         #[cfg(feature = "net")]
+        "echo_rate" => net::echo_rate(args),
+        #[cfg(feature = "net")]
         "http_hello" => net::http_hello(args),
         #[cfg(feature = "net")]
         "http_cpu" => net::http_cpu(args),

@@ -44,6 +44,7 @@ fn dispatch(args: &Args) -> Outcome {
         "blocking" => block::blocking(args),
         "blocking_burst" => block::blocking_burst(args),
         "tcp_echo" => net::tcp_echo(args),
+        "echo_rate" => net::echo_rate(args),
         "http_hello" => net::http_hello(args),
         "http_cpu" => net::http_cpu(args),
         "http_block" if args.variant.as_deref() == Some("naive") => net::http_block_naive(args),

@@ -24,11 +24,13 @@ mod cpu_ticks;
 mod pauses;
 mod slices;
 
+use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering;
 
 use super::{housekeeper, preempt};
 use crate::base::atomic::MAX_PROCS;
 use crate::netpoll;
+use crate::sched::idle::wake_sysmon::TIMER_OVERDUE;
 use crate::sched::idle::{due_timers, poll_wait};
 use crate::sched::machine::SCHED;
 use crate::sched::queue::deferred_wake::Pace;
@@ -37,7 +39,7 @@ use crate::sched::types::g::GList;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sys::clock::nanotime;
-use crate::sys::{signal, thread};
+use crate::sys::{signal, thread, timerfd};
 use burst::Burst;
 use cpu_ticks::CpuTicks;
 use pauses::Pauses;
@@ -52,8 +54,6 @@ const SLICE: u64 = 10 * MILLI;
 const SLICE_URGENT: u64 = MILLI;
 /// If no M has polled for I/O for this long (ns), sysmon polls: all Ms are busy.
 const UNPOLLED: u64 = 10 * MILLI;
-/// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
-const TIMER_OVERDUE: u64 = 50 * MICRO;
 /// A look asks this many Ms whether they compute without a P.
 const DETACHED_AT_ONCE: usize = 64;
 
@@ -113,6 +113,10 @@ fn runs_without_p(m: &'static M) -> bool {
 pub(crate) fn run(eager: bool) {
     let _stack = signal::prepare_thread();
     SCHED.platform.sysmon.tid.store(thread::tid(), Ordering::Relaxed);
+    if let Ok(timer) = timerfd::create() {
+        // Release: the threads that set the timer see that it exists.
+        SCHED.platform.sysmon.timer.store(timer.into_raw_fd(), Ordering::Release);
+    }
     let mut sysmon = Sysmon {
         seen: vec![Seen::default(); MAX_PROCS].into(),
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
@@ -125,6 +129,9 @@ pub(crate) fn run(eager: bool) {
     loop {
         let slept = sysmon.pauses.rest(|| sysmon.burst.end());
         sysmon.cpu_ticks.tick(nanotime(), slept);
+        if slept && SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
+            SCHED.wake_p(); // a lone M has more to do than it thought
+        }
         sysmon.look();
     }
 }
@@ -132,6 +139,7 @@ pub(crate) fn run(eager: bool) {
 impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
+        SCHED.platform.sysmon.looked_at.store(now, Ordering::Relaxed);
         self.burst.begin_look(now);
         self.fire_overdue_timers(now);
         self.poll(now);

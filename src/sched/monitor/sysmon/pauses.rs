@@ -13,9 +13,10 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
+use super::{MICRO, MILLI, all_idle, waiting};
 use crate::netpoll;
 use crate::sched::idle::poll_wait;
+use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING, TIMER_OVERDUE};
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
@@ -86,16 +87,15 @@ impl Pauses {
         }
     }
 
-    /// Sleeps until a thread takes a P from the idle list. SeqCst: either we see that a P is busy, or its
-    /// taker sees `asleep`.
+    /// Sleeps until a thread takes a P from the idle list, and does not give it back soon (Y3).
     fn sleep_for_good(&mut self) {
         let own = &SCHED.platform.sysmon;
-        own.asleep.store(true, Ordering::SeqCst);
+        own.state.store(ASLEEP, Ordering::SeqCst);
         if all_idle() {
             (hooks().all_idle)();
-            own.wake.wait();
+            own.sleep();
         }
-        own.asleep.store(false, Ordering::SeqCst);
+        own.state.store(LOOKING, Ordering::SeqCst);
         SCHED.platform.watchdog.wake.set();
         self.next = PAUSE;
     }
@@ -103,7 +103,7 @@ impl Pauses {
     fn pause(&mut self, mut nanos: u64) {
         let own = &SCHED.platform.sysmon;
         if nanos > PAUSE_WAITING {
-            own.in_long_pause.store(true, Ordering::SeqCst);
+            own.state.store(LONG_PAUSE, Ordering::SeqCst);
             if waiting().any {
                 nanos = PAUSE_WAITING;
             }
@@ -111,7 +111,7 @@ impl Pauses {
         if own.wake.wait_until(Some(Instant::now() + Duration::from_nanos(nanos))) {
             self.next = PAUSE;
         }
-        own.in_long_pause.store(false, Ordering::Relaxed);
+        own.state.store(LOOKING, Ordering::Relaxed);
     }
 
     /// Chooses the next pause. `some_wait`: goroutines wait for a P. `some_call`: a marked call or a
