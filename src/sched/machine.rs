@@ -3,7 +3,9 @@
 //! `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::{io, ptr};
 
 use super::event::{self, Waker};
@@ -79,6 +81,8 @@ pub(crate) struct Poll {
     pub(crate) until: AtomicU64,
     /// The slack of the current wait (ns).
     pub(crate) slack: AtomicU64,
+    /// The slack that the program has chosen (ns), or 0.
+    pub(crate) chosen_slack: AtomicU64,
     /// How long (ns) a goroutine that time or I/O woke ran recently, with what followed from it.
     pub(crate) pace: AtomicU64,
 }
@@ -91,6 +95,8 @@ pub(crate) struct Sysmon {
     pub(crate) timer: AtomicI32,
     /// When it last looked (ns).
     pub(crate) looked_at: AtomicU64,
+    /// Until when (ns) it has to be woken for each P that becomes busy.
+    pub(crate) distrust_until: AtomicU64,
     /// Many goroutines block in unmarked calls just now (`monitor/sysmon/burst.rs`).
     pub(crate) in_burst: AtomicBool,
     pub(crate) wake: Note,
@@ -258,12 +264,14 @@ impl Machine {
                 busy: AtomicBool::new(false),
                 until: AtomicU64::new(0),
                 slack: AtomicU64::new(0),
+                chosen_slack: AtomicU64::new(0),
                 pace: AtomicU64::new(0),
             }),
             sysmon: CachePadded::new(Sysmon {
                 state: AtomicU8::new(wake_sysmon::LOOKING),
                 timer: AtomicI32::new(-1),
                 looked_at: AtomicU64::new(0),
+                distrust_until: AtomicU64::new(0),
                 in_burst: AtomicBool::new(false),
                 wake: Note::new(),
                 tid: AtomicU32::new(0),

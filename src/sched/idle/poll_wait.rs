@@ -76,8 +76,8 @@ pub(crate) fn wait(m: &'static M) {
         return;
     }
     let poll = &SCHED.platform.poll;
-    if let Some((since, batch)) = wake_sysmon::need_not_wake(m) {
-        learn_pace((nanotime() - since) / u64::from(batch));
+    if let Some(nanos) = wake_sysmon::need_not_wake(m) {
+        learn_pace(nanos);
     }
     // SeqCst: see `ensure`.
     if poll.busy.swap(true, Ordering::SeqCst) {
@@ -123,6 +123,10 @@ pub(crate) fn may_make_work() -> bool {
 
 /// How long to wait at least for the timers of these Ps (ns).
 pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 {
+    let chosen = SCHED.platform.poll.chosen_slack.load(Ordering::Relaxed);
+    if chosen != 0 {
+        return chosen;
+    }
     let many = ps.into_iter().any(|p| p.timers.many_are_due(now + SLACK_OF_MANY));
     if many { SLACK_OF_MANY } else { SLACK }
 }
@@ -206,9 +210,9 @@ fn take_p_for(m: &'static M, ready: &GList) {
     m.set_p(Some(p));
     let (count, pace) = (ready.len(), SCHED.platform.poll.pace.load(Ordering::Relaxed));
     if count == 1 || (count != 0 && count as u64 * pace.max(SHORTEST_PACE) <= WORTH_AN_M) {
-        let (now, next_timer) = (nanotime(), earliest());
-        let watched = wake_sysmon::wake_later(m, count, now, next_timer);
-        if watched || (count == 1 && next_timer > now.saturating_add(FAR)) {
+        let now = nanotime();
+        let watched = wake_sysmon::wake_later(m, count, now);
+        if watched || (count == 1 && earliest() > now.saturating_add(FAR)) {
             while let Some(g) = ready.pop_front() {
                 g.set_status(Status::Runnable);
                 SCHED.put_last(p, g);

@@ -28,7 +28,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 
 use crate::sched::machine::{SCHED, Sysmon};
-use crate::sched::types::m::M;
+use crate::sched::types::m::{Lone, M};
 use crate::sys::clock::nanotime;
 use crate::sys::timerfd;
 
@@ -41,12 +41,16 @@ pub(crate) const ASLEEP: u8 = 2;
 /// sysmon sleeps, and its timer is set: one M runs one goroutine.
 pub(crate) const WATCHING: u8 = 3;
 
-/// A lone M's goroutine may run for this long (ns) before sysmon looks: if it blocks, or if other I/O arrives
-/// meanwhile, another M has to be woken.
-const WATCH: u64 = 250_000;
+/// sysmon's timer while it watches a lone M (ns). The kernel's tick is due earlier, at 250 Hz: so to set the
+/// timer does not mean to program the hardware's, which costs 10 µs in a virtual machine.
+const WATCH: u64 = 4_000_000;
 
-/// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
-pub(crate) const TIMER_OVERDUE: u64 = 50_000;
+/// A lone M whose goroutines take longer than this (ns) should not have been trusted: meanwhile nobody polls,
+/// looks at timers or notices that a call blocks.
+const BRIEF: u64 = 200_000;
+
+/// After such a case no M is trusted for this long (ns), and sysmon is woken each time.
+const DISTRUST: u64 = 1_000_000_000;
 
 /// sysmon looks once more this long (ns) after the last goroutine ran.
 const AFTERWARDS: u64 = 1_000_000_000;
@@ -117,40 +121,48 @@ pub(crate) fn look_if_watching() {
     }
 }
 
-/// Called instead of [`wake_if_asleep`] by an M that took a P to run `batch` goroutines: sysmon wakes up only
-/// if that takes long, or if the timer of a goroutine is due, at `next_timer`. False: sysmon is awake.
+/// Called instead of [`wake_if_asleep`] by an M that took a P to run `batch` goroutines. True: sysmon will
+/// look if that takes long, so no other M need be woken to poll. False: sysmon is awake, but an M should poll.
 #[must_use]
-pub(crate) fn wake_later(m: &'static M, batch: usize, now: u64, next_timer: u64) -> bool {
+pub(crate) fn wake_later(m: &'static M, batch: usize, now: u64) -> bool {
     let own = &SCHED.platform.sysmon;
     let timer = own.timer.load(Acquire);
     let overdue = now.saturating_sub(own.looked_at.load(Relaxed)) >= LOOK_AT_LEAST;
-    if timer < 0 || overdue || own.state.compare_exchange(ASLEEP, WATCHING, SeqCst, SeqCst).is_err() {
+    if overdue || now < own.distrust_until.load(Relaxed) {
         wake_if_asleep();
         return false;
     }
-    SCHED.platform.coarse_clock.store(now, Relaxed);
-    m.lone.set(Some((now, batch as u32)));
-    let next_overdue = next_timer.saturating_add(TIMER_OVERDUE).saturating_sub(now);
-    timerfd::set(timer, WATCH.min(next_overdue).max(1));
-    if own.state.load(SeqCst) != WATCHING {
-        own.end_sleep(); // Y2
+    let asleep = timer >= 0 && own.state.compare_exchange(ASLEEP, WATCHING, SeqCst, SeqCst).is_ok();
+    m.lone.set(Some(Lone { since: now, stopped: now, batch: batch as u32, timer: asleep }));
+    if asleep {
+        SCHED.platform.coarse_clock.store(now, Relaxed);
+        timerfd::set(timer, WATCH);
+        if own.state.load(SeqCst) != WATCHING {
+            own.end_sleep(); // Y2
+        }
+    } else {
+        wake_if_asleep();
     }
     true
 }
 
-/// Called by an M that is about to poll, and has given up its P: undoes [`wake_later`]. Returns how many
-/// goroutines it ran, and since when.
+/// Called by an M that is about to poll, and has given up its P: undoes [`wake_later`]. Returns how long each
+/// of the goroutines took, on average.
 #[inline]
-pub(crate) fn need_not_wake(m: &'static M) -> Option<(u64, u32)> {
-    let lone = m.lone.take();
-    if lone.is_some() {
-        let own = &SCHED.platform.sysmon;
+pub(crate) fn need_not_wake(m: &'static M) -> Option<u64> {
+    let lone = m.lone.take()?;
+    let own = &SCHED.platform.sysmon;
+    if lone.timer {
         timerfd::set(own.timer.load(Relaxed), AFTERWARDS);
         if own.state.compare_exchange(WATCHING, ASLEEP, SeqCst, SeqCst).is_err() {
             own.end_sleep(); // Y2
         }
     }
-    lone
+    let now = nanotime();
+    if now - lone.since >= BRIEF {
+        own.distrust_until.store(now + DISTRUST, Relaxed);
+    }
+    Some((now - lone.since) / u64::from(lone.batch))
 }
 
 /// For reports: sysmon sleeps, because every P is idle.

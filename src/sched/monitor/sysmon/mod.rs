@@ -30,7 +30,6 @@ use std::sync::atomic::Ordering;
 use super::{housekeeper, preempt};
 use crate::base::atomic::MAX_PROCS;
 use crate::netpoll;
-use crate::sched::idle::wake_sysmon::TIMER_OVERDUE;
 use crate::sched::idle::{due_timers, poll_wait};
 use crate::sched::machine::SCHED;
 use crate::sched::queue::deferred_wake::Pace;
@@ -54,6 +53,8 @@ const SLICE: u64 = 10 * MILLI;
 const SLICE_URGENT: u64 = MILLI;
 /// If no M has polled for I/O for this long (ns), sysmon polls: all Ms are busy.
 const UNPOLLED: u64 = 10 * MILLI;
+/// If a timer is overdue by this much (ns), sysmon fires it: its P's goroutine runs too long.
+const TIMER_OVERDUE: u64 = 50 * MICRO;
 /// A look asks this many Ms whether they compute without a P.
 const DETACHED_AT_ONCE: usize = 64;
 

@@ -13,10 +13,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::{MICRO, MILLI, all_idle, waiting};
-use crate::netpoll;
+use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
 use crate::sched::idle::poll_wait;
-use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING, TIMER_OVERDUE};
+use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING};
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
@@ -26,7 +25,7 @@ const PAUSE: u64 = 20 * MICRO;
 /// The longest pause (ns) while goroutines wait for a P. An unmarked blocking call may keep its P for twice
 /// this long: less than half a millisecond.
 const PAUSE_WAITING: u64 = 150 * MICRO;
-/// The longest pause while all Ps are busy or descriptors are registered (ns).
+/// The longest pause while all Ps are busy, or timers or descriptors may make work (ns).
 const PAUSE_BUSY: u64 = MILLI;
 /// The longest pause otherwise (ns).
 const PAUSE_MAX: u64 = 10 * MILLI;
@@ -132,7 +131,7 @@ impl Pauses {
         self.waited = if some_wait { WAITED } else { self.waited.saturating_sub(1) };
         let longest = if self.waited != 0 {
             PAUSE_WAITING
-        } else if busy || netpoll::has_waiters() {
+        } else if busy || poll_wait::may_make_work() {
             // (An M that polls may find a P, and then run something that takes long.)
             PAUSE_BUSY
         } else {
