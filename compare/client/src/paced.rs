@@ -50,8 +50,7 @@ pub fn serve(
 /// Waits for answers, for no longer than `pause`. Returns the connections that have some.
 fn wait(epoll: &OwnedFd, pause: Duration) -> io::Result<impl Iterator<Item = usize>> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-    let pause =
-        libc::timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) };
+    let pause = libc::timespec { tv_sec: pause.as_secs() as i64, tv_nsec: i64::from(pause.subsec_nanos()) };
     // SAFETY: the kernel reads the time and writes at most as many events as the array has room for.
     let ready = check(unsafe {
         libc::epoll_pwait2(

@@ -150,6 +150,29 @@ pub const HOGS_PER_P: usize = 2;
 /// Endless loops in `hogs-1000`.
 pub const HOG_CROWD: usize = 1000;
 
+/// Other processes that compute without end, one for each core; they end with this value.
+pub struct BusyNeighbours(Vec<std::process::Child>);
+
+impl BusyNeighbours {
+    /// Starts them.
+    pub fn start() -> BusyNeighbours {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let neighbour = |_| {
+            let shell = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+            shell.expect("a shell can be started")
+        };
+        BusyNeighbours((0..cores).map(neighbour).collect())
+    }
+}
+
+impl Drop for BusyNeighbours {
+    fn drop(&mut self) {
+        for neighbour in &mut self.0 {
+            let _it_has_ended = neighbour.kill().and_then(|()| neighbour.wait());
+        }
+    }
+}
+
 /// Endless loops per P in `fairness`.
 pub const FAIR_HOGS_PER_P: usize = 4;
 

@@ -109,6 +109,8 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "time")]
         "hog_crowd" => time::hog(args, HOG_CROWD),
         #[cfg(feature = "time")]
+        "hog_noisy" => time::hog_noisy(args),
+        #[cfg(feature = "time")]
         "hog_first" => time::hog_first(args),
         #[cfg(feature = "block")]
         "blocking" => block::blocking(args),

@@ -42,6 +42,7 @@ fn dispatch(args: &Args) -> Outcome {
         "ring" => chan::ring(args),
         "hog" => block::hog(args, HOGS_PER_P * args.procs),
         "hog_crowd" => block::hog(args, HOG_CROWD),
+        "hog_noisy" => block::hog_noisy(args),
         "hog_first" => block::hog_first(args),
         "blocking" => block::blocking(args),
         "blocking_burst" => block::blocking_burst(args),

@@ -45,11 +45,9 @@ pub fn timers(args: &Args) -> Outcome {
     };
     let late = Lateness::begin();
     let start = Instant::now();
-    let mut naps: Vec<_> =
-        (0..n).map(|i| Lcg::new(i).naps().collect::<Vec<_>>().into_iter()).collect();
-    let mut due: BinaryHeap<_> = (0..n as usize)
-        .filter_map(|i| naps[i].next().map(|nap| Reverse((nap, i))))
-        .collect();
+    let mut naps: Vec<_> = (0..n).map(|i| Lcg::new(i).naps().collect::<Vec<_>>().into_iter()).collect();
+    let mut due: BinaryHeap<_> =
+        (0..n as usize).filter_map(|i| naps[i].next().map(|nap| Reverse((nap, i)))).collect();
     let (mut total, mut served) = (Duration::ZERO, 0);
     while let Some(Reverse((earliest, _))) = due.peek() {
         wait_for(&epoll, earliest.saturating_sub(start.elapsed()));

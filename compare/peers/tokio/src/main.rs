@@ -51,7 +51,7 @@ fn dispatch(args: &Args) -> Outcome {
         "http_block" => net::http_block(args),
         "http_idle" => net::http_idle(args),
         "syscall_short" => block::syscall_short(args),
-        "hog" | "hog_first" | "hog_crowd" | "fairness" => {
+        "hog" | "hog_first" | "hog_noisy" | "hog_crowd" | "fairness" => {
             Err("Tokio does not preempt: an endless loop keeps its thread forever, so nothing else would run"
                 .into())
         }
