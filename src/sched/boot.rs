@@ -35,6 +35,8 @@ pub(crate) fn ensure() {
 pub(crate) struct Choices {
     pub(crate) max_procs: Option<usize>,
     pub(crate) max_threads: Option<usize>,
+    /// In nanoseconds.
+    pub(crate) timer_slack: Option<u64>,
     pub(crate) preempt_by_signal: Option<bool>,
     /// What packed stacks promise (bytes), and how deep growable ones go: see `stack/size.rs`.
     pub(crate) stack_size: Option<usize>,
@@ -111,6 +113,9 @@ fn boot(choices: &Choices) {
     (wiring::hooks().boot)(&settings);
     let by_signal = choices.preempt_by_signal.unwrap_or(true) && !settings.debug.asyncpreemptoff;
     signal_handler::init(by_signal);
+    if let Some(slack) = choices.timer_slack {
+        machine.poll.chosen_slack.store(slack, Ordering::Relaxed);
+    }
     if let Some(max) = choices.max_threads {
         machine.starter.max_threads.store(max.max(1), Ordering::Relaxed);
     }

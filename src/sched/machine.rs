@@ -3,12 +3,15 @@
 //! `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use std::{io, ptr};
 
 use super::event::{self, Waker};
 use super::hooks::Hooks;
 use super::idle::fork_helpers::ForkHelpers;
+use super::idle::wake_sysmon;
 use super::schedt::{Sched, new_sched};
 use super::types::g::G;
 use super::types::m::M;
@@ -81,13 +84,22 @@ pub(crate) struct Poll {
     pub(crate) until: AtomicU64,
     /// The slack of the current wait (ns).
     pub(crate) slack: AtomicU64,
+    /// The slack that the program has chosen (ns), or 0.
+    pub(crate) chosen_slack: AtomicU64,
+    /// How long (ns) a goroutine that time or I/O woke ran recently, with what followed from it.
+    pub(crate) pace: AtomicU64,
 }
 
 /// How other threads wake sysmon (`idle/wake_sysmon.rs`).
 pub(crate) struct Sysmon {
-    pub(crate) asleep: AtomicBool,
-    /// sysmon is in a pause that is longer than it would be if goroutines waited for a P.
-    pub(crate) in_long_pause: AtomicBool,
+    /// What it does, as far as other threads need to know: see there.
+    pub(crate) state: AtomicU8,
+    /// The timerfd on which it sleeps while every P is idle; -1: there is none, and it sleeps on the Note.
+    pub(crate) timer: AtomicI32,
+    /// When it last looked (ns).
+    pub(crate) looked_at: AtomicU64,
+    /// Until when (ns) it has to be woken for each P that becomes busy.
+    pub(crate) distrust_until: AtomicU64,
     /// Many goroutines block in unmarked calls just now (`monitor/sysmon/burst.rs`).
     pub(crate) in_burst: AtomicBool,
     pub(crate) wake: Note,
@@ -255,10 +267,14 @@ impl Machine {
                 busy: AtomicBool::new(false),
                 until: AtomicU64::new(0),
                 slack: AtomicU64::new(0),
+                chosen_slack: AtomicU64::new(0),
+                pace: AtomicU64::new(0),
             }),
             sysmon: CachePadded::new(Sysmon {
-                asleep: AtomicBool::new(false),
-                in_long_pause: AtomicBool::new(false),
+                state: AtomicU8::new(wake_sysmon::LOOKING),
+                timer: AtomicI32::new(-1),
+                looked_at: AtomicU64::new(0),
+                distrust_until: AtomicU64::new(0),
                 in_burst: AtomicBool::new(false),
                 wake: Note::new(),
                 tid: AtomicU32::new(0),

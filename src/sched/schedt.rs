@@ -322,10 +322,16 @@ impl<X: Platform> Locked<'_, X> {
     }
 
     pub(crate) fn take_idle_p(&self) -> Option<&'static P> {
+        let p = self.take_idle_p_untold()?;
+        self.sched.platform.p_became_busy();
+        Some(p)
+    }
+
+    /// As [`take_idle_p`](Locked::take_idle_p); the caller tells sysmon that the P is busy.
+    pub(crate) fn take_idle_p_untold(&self) -> Option<&'static P> {
         let p = self.lists.idle_ps.get()?;
         self.lists.idle_ps.set(p.link.take());
         self.no_longer_idle(p);
-        self.sched.platform.p_became_busy();
         Some(p)
     }
 

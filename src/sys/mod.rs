@@ -30,4 +30,5 @@ pub(crate) mod signal;
 pub(crate) mod stderr;
 pub(crate) mod syscall;
 pub(crate) mod thread;
+pub(crate) mod timerfd;
 pub(crate) mod topology;

@@ -11,7 +11,7 @@ mod ticker;
 mod timeout;
 mod timer;
 
-pub use self::sleep::{sleep, sleep_ctx, sleep_until};
+pub use self::sleep::{sleep, sleep_ctx, sleep_until, sleep_with_slack};
 pub use self::ticker::Ticker;
 pub use self::timeout::{Elapsed, timeout};
 pub use self::timer::{Timer, after_func};

@@ -49,6 +49,29 @@ pub fn sleep_until(deadline: Instant) {
     }
 }
 
+/// Like [`sleep`], but may last up to `slack` longer: the sleep ends at the next multiple of `slack` on the
+/// monotonic clock, as all sleeps with the same slack do. One wake-up then serves all of them, which saves most
+/// of what many sleepers cost. [`Config::timer_slack`](crate::runtime::Config::timer_slack) is for all timers.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// gort::run(|| {
+///     let start = Instant::now();
+///     gort::time::sleep_with_slack(Duration::from_millis(2), Duration::from_millis(1));
+///     assert!(start.elapsed() >= Duration::from_millis(2));
+/// });
+/// ```
+pub fn sleep_with_slack(duration: Duration, slack: Duration) {
+    let Some(g) = current() else { return std::thread::sleep(duration) };
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    sleep_goroutine(g, round_up(clock::nanos().saturating_add(nanos(duration)), nanos(slack)));
+}
+
+/// The next multiple of `step`, if that is a time.
+fn round_up(time: u64, step: u64) -> u64 {
+    time.checked_next_multiple_of(step.max(1)).unwrap_or(time)
+}
+
 /// Like [`sleep`], but only until the context ends.
 ///
 /// # Errors

@@ -1,14 +1,16 @@
-//! A load generator for the network workloads: `compare-client ADDRESS CONNECTIONS MILLIS [PATH]`.
+//! A load generator for the network workloads: `compare-client ADDRESS CONNECTIONS MILLIS [PATH | @RATE]`.
 //!
 //! It has one thread and one epoll instance, and uses none of the runtimes. Each connection sends 64 bytes,
 //! waits until they come back, and sends again. The client warms up for a quarter of MILLIS, prints `start`,
 //! measures for MILLIS, and prints `requests nanoseconds p50 p99`; the percentiles are in nanoseconds, too.
 //! With a PATH, wrk sends GET requests instead: for one second to warm up, and then for MILLIS, rounded up to
-//! seconds.
+//! seconds. With @RATE, the client sends that many requests a second, evenly spaced and over the connections in
+//! turn (`paced.rs`), instead of as many as it can.
 //!
 //! If MILLIS is 0, the client uses each connection once (with a PATH for a GET request) and keeps it open. It
 //! prints `start` and ends when its standard input ends.
 
+mod paced;
 mod wrk;
 
 use std::io::{self, Read, Write};
@@ -56,25 +58,27 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (first, path) = words.split_at(words.len().min(3));
     let ([address, connections, millis], [] | [_]) = (first, path) else {
-        eprintln!("usage: compare-client ADDRESS CONNECTIONS MILLIS [PATH]");
+        eprintln!("usage: compare-client ADDRESS CONNECTIONS MILLIS [PATH | @RATE]");
         std::process::exit(2);
     };
+    let rate = path.first().and_then(|word| word.strip_prefix('@'));
+    let path = if rate.is_some() { &[] } else { path };
     let request = match path.first() {
         Some(path) => {
             Request { bytes: format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").into_bytes(), http: true }
         }
         None => Request { bytes: vec![b'x'; MESSAGE], http: false },
     };
-    let parsed = (address.parse(), connections.parse(), millis.parse());
-    let (Ok(address), Ok(connections), Ok(millis)) = parsed else {
-        eprintln!("an address and two numbers, please");
+    let parsed = (address.parse(), connections.parse(), millis.parse(), rate.unwrap_or("1").parse());
+    let (Ok(address), Ok(connections), Ok(millis), Ok(per_second @ 1..)) = parsed else {
+        eprintln!("an address and numbers, please");
         std::process::exit(2);
     };
     allow_many_descriptors();
     let time = Duration::from_millis(millis);
     let done = match path.first() {
         Some(path) if !time.is_zero() => wrk::load(address, connections, time, path),
-        _ => run(address, connections, time, &request),
+        _ => run(address, connections, time, &request, rate.map(|_| per_second)),
     };
     if let Err(error) = done {
         eprintln!("the client failed: {error}");
@@ -82,7 +86,14 @@ fn main() {
     }
 }
 
-fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> io::Result<()> {
+/// `rate`: requests a second; without it, each connection sends again as soon as it has its answer.
+fn run(
+    address: SocketAddr,
+    count: usize,
+    time: Duration,
+    request: &Request,
+    rate: Option<u64>,
+) -> io::Result<()> {
     // SAFETY: the call passes no memory, and returns a new descriptor that nothing else owns.
     let epoll = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
     let mut connections = Vec::with_capacity(count);
@@ -111,14 +122,20 @@ fn run(address: SocketAddr, count: usize, time: Duration, request: &Request) -> 
         println!("start");
         return io::stdin().read_to_end(&mut Vec::new()).map(drop);
     }
-    for connection in &mut connections {
-        connection.send(request)?;
+    if rate.is_none() {
+        for connection in &mut connections {
+            connection.send(request)?;
+        }
     }
-    serve(&epoll, &mut connections, time / 4, &mut Vec::new(), request)?;
+    let mut load = |time, latencies: &mut Vec<u64>| match rate {
+        Some(rate) => paced::serve(&epoll, &mut connections, time, latencies, request, rate),
+        None => serve(&epoll, &mut connections, time, latencies, request),
+    };
+    load(time / 4, &mut Vec::new())?;
     println!("start");
     let mut latencies = Vec::with_capacity(4 << 20);
     let start = Instant::now();
-    serve(&epoll, &mut connections, time, &mut latencies, request)?;
+    load(time, &mut latencies)?;
     let elapsed = start.elapsed();
     latencies.sort_unstable();
     let at = |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize];

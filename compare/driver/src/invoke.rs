@@ -2,6 +2,7 @@
 
 use crate::load::{self, Reading};
 use crate::peers::{self, Peer};
+use crate::probe;
 use crate::workloads::{Field, Workload};
 use serde_json::Value;
 use std::fs;
@@ -41,14 +42,21 @@ pub struct Sample {
     pub values: Vec<f64>,
     /// The share of all cores that other processes took during the run.
     pub others: f64,
+    /// By how much the machine was slower than at its best, right before or after the run.
+    pub slowness: f64,
     /// How long the whole process took; used to estimate the time left.
     pub wall: Duration,
 }
 
 impl Sample {
-    /// Whether other processes took so much that the sample is disturbed.
+    /// Whether other processes took so much, or the machine was so slow, that the sample is disturbed.
     pub fn disturbed(&self) -> bool {
-        load::disturbs(self.others)
+        load::disturbs(self.others) || probe::is_slow(self.slowness)
+    }
+
+    /// Of two samples of the same run, the one with the smaller value is less disturbed.
+    pub fn disturbance(&self) -> f64 {
+        self.others + self.slowness.max(0.0)
     }
 }
 
@@ -80,15 +88,17 @@ pub fn invoke(
     if let Some(client) = peers::client() {
         command.env(peers::CLIENT_VARIABLE, client);
     }
+    let probed = probe::run();
     let (before, start) = (Reading::now(), Instant::now());
     let watch = workload.metrics.iter().any(|m| m.field == Field::RunningPerP);
     let ended = finish(command, AT_MOST, watch)?;
-    let others = Reading::now().others_since(&before);
+    let (others, wall) = (Reading::now().others_since(&before), start.elapsed());
+    let slowness = probe::slowness(probed, probe::run());
     match ended.status {
         Some(0) => {
             let running = ended.running.map(|threads| threads / procs as f64);
             let values = read_line(&ended.out, running, workload).map_err(Failure::Broke)?;
-            Ok(Sample { values, others, wall: start.elapsed() })
+            Ok(Sample { values, others, slowness, wall })
         }
         Some(CANNOT) => Err(Failure::Cannot(gist(&ended.err))),
         Some(code) => Err(Failure::Broke(format!("exit status {code}: {}", gist(&ended.err)))),

@@ -17,6 +17,7 @@ mod golang;
 mod invoke;
 mod load;
 mod peers;
+mod probe;
 mod progress;
 mod report;
 mod results;

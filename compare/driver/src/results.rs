@@ -23,8 +23,9 @@ pub struct FigureRow {
     pub summary: Summary,
     /// How many of the values were measured while other processes used the cores.
     pub disturbed: usize,
-    /// The median as a multiple of Go's.
+    /// The median as a multiple of Go's, and the lower quartile of Go's.
     pub to_go: Option<f64>,
+    pub to_go_q1: Option<f64>,
     pub verdicts: Vec<Verdict>,
 }
 
@@ -34,12 +35,24 @@ pub struct Verdict {
     pub target: Target,
     /// The value that the target limits; `None` if the value that it is compared with was not measured.
     pub reached: Option<f64>,
+    /// The same, of lower quartiles.
+    pub reached_q1: Option<f64>,
 }
+
+/// A value this close to its target, as a share of the target, may be on the other side in the next run.
+const NARROW: f64 = 0.05;
 
 impl Verdict {
     /// Whether the target is met; `None` if that is unknown.
     pub fn met(&self) -> Option<bool> {
         self.reached.map(|value| value <= self.target.at_most)
+    }
+
+    /// Whether the outcome is within the noise: close to the target, or another one by lower quartiles.
+    pub fn is_narrow(&self) -> bool {
+        let (Some(median), Some(q1)) = (self.reached, self.reached_q1) else { return false };
+        let limit = self.target.at_most;
+        (median - limit).abs() <= NARROW * limit || (median <= limit) != (q1 <= limit)
     }
 }
 
@@ -66,6 +79,7 @@ fn figure_row(row: &Row, metric: usize) -> Option<FigureRow> {
         values,
         disturbed: counted.iter().filter(|s| s.disturbed()).count(),
         to_go: None,
+        to_go_q1: None,
         verdicts: Vec::new(),
     })
 }
@@ -78,25 +92,32 @@ fn counted(samples: &[Sample]) -> Vec<&Sample> {
 
 /// Fills in ratios and verdicts, which need the medians of other rows.
 fn judge(figures: &mut [Figure]) {
-    let median = |figures: &[Figure], id: &str, label: &str, peer: &str| {
+    let summary = |figures: &[Figure], id: &str, label: &str, peer: &str| {
         let figure = figures.iter().find(|f| f.workload.id == id && f.metric.label == label)?;
-        figure.rows.iter().find(|r| r.peer.name == peer).map(|r| r.summary.median)
+        figure.rows.iter().find(|r| r.peer.name == peer).map(|r| r.summary)
     };
+    let (median, q1): (fn(Summary) -> f64, fn(Summary) -> f64) = (|s| s.median, |s| s.q1);
     for f in 0..figures.len() {
         let (id, label) = (figures[f].workload.id, figures[f].metric.label);
         for r in 0..figures[f].rows.len() {
-            let (peer, own) = (figures[f].rows[r].peer.name, figures[f].rows[r].summary.median);
-            let reached = |of| match of {
-                Of::Absolute => Some(own),
-                Of::Peer(other) => Some(own / median(figures, id, label, other)?),
-                Of::Own(other) => Some(own / median(figures, other, label, peer)?),
+            let (peer, own) = (figures[f].rows[r].peer.name, figures[f].rows[r].summary);
+            let reached = |of, part: fn(Summary) -> f64| match of {
+                Of::Absolute => Some(part(own)),
+                Of::Peer(other) => Some(part(own) / part(summary(figures, id, label, other)?)),
+                Of::Own(other) => Some(part(own) / part(summary(figures, other, label, peer)?)),
             };
             let mine = figures[f].metric.targets.iter().filter(|t| t.peer == peer);
-            let verdicts = mine.map(|&target| Verdict { target, reached: reached(target.of) }).collect();
+            let verdict = |&target: &Target| Verdict {
+                target,
+                reached: reached(target.of, median),
+                reached_q1: reached(target.of, q1),
+            };
+            let verdicts = mine.map(verdict).collect();
             // If Go's median is 0, there is no ratio.
-            let to_go = reached(Of::Peer("go")).filter(|ratio| ratio.is_finite());
+            let to_go = reached(Of::Peer("go"), median).filter(|ratio| ratio.is_finite());
+            let to_go_q1 = reached(Of::Peer("go"), q1).filter(|ratio| ratio.is_finite());
             let row = &mut figures[f].rows[r];
-            (row.to_go, row.verdicts) = (to_go, verdicts);
+            (row.to_go, row.to_go_q1, row.verdicts) = (to_go, to_go_q1, verdicts);
         }
     }
 }
@@ -174,7 +195,7 @@ pub mod tests {
     }
 
     fn sample(values: Vec<f64>, others: f64) -> Sample {
-        Sample { values, others, wall: Duration::ZERO }
+        Sample { values, others, slowness: 0.0, wall: Duration::ZERO }
     }
 
     #[test]
@@ -196,6 +217,17 @@ pub mod tests {
         let figures = figures(&all);
         assert_eq!(figures[1].rows[0].verdicts[0].reached, Some(2.5));
         assert_eq!(figures[1].rows[0].verdicts[0].met(), Some(false));
+    }
+
+    #[test]
+    fn a_target_is_narrow_if_it_is_close_or_lower_quartiles_disagree() {
+        let narrow = |gort: &[f64], go: &[f64]| {
+            figures(&[made_up("yield-1", &[("gort", gort), ("go", go)])])[0].rows[0].verdicts[0].is_narrow()
+        };
+        assert!(!narrow(&[30.0; 3], &[100.0; 3]), "0.30 of 0.35");
+        assert!(narrow(&[34.0; 3], &[100.0; 3]), "0.34 of 0.35");
+        assert!(narrow(&[20.0, 20.0, 40.0, 40.0, 40.0], &[100.0; 5]), "0.40 by medians, 0.20 by quartiles");
+        assert!(!narrow(&[40.0; 3], &[100.0; 3]), "0.40 of 0.35");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Runs the workloads in rounds. In each round every peer runs once, in a random order.
 //!
 //! All peers run a workload within seconds of each other, so that other load on the machine affects all of
-//! them alike. A run during which other processes used the cores is repeated, until the repeats for the whole
-//! comparison are used up. Of all attempts, the least disturbed one counts.
+//! them alike. A run during which other processes used the cores, or before or after which the machine was slow
+//! (`probe.rs`), is repeated, until the repeats for the whole comparison are used up. Of all attempts, the least disturbed one counts.
 
 use crate::cli::Choice;
 use crate::invoke::{Failure, Sample, invoke};
@@ -65,7 +65,10 @@ pub fn run(choice: &Choice, built: &Built) -> Vec<Measured> {
     }
     progress.finish();
     if repeats < allowed {
-        eprintln!("{} runs were disturbed by other load and repeated", allowed - repeats);
+        eprintln!(
+            "{} runs were disturbed by other load, or made while the machine was slow, and repeated",
+            allowed - repeats
+        );
     }
     all
 }
@@ -97,7 +100,7 @@ fn undisturbed(
         }
         *repeats -= 1;
         let again = once()?;
-        if again.others < best.others {
+        if again.disturbance() < best.disturbance() {
             best = again;
         }
     }
@@ -110,7 +113,7 @@ mod tests {
     use std::time::Duration;
 
     fn sample(value: f64, others: f64) -> Result<Sample, Failure> {
-        Ok(Sample { values: vec![value], others, wall: Duration::ZERO })
+        Ok(Sample { values: vec![value], others, slowness: 0.0, wall: Duration::ZERO })
     }
 
     fn value(from: Result<Sample, Failure>) -> f64 {

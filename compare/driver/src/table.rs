@@ -4,15 +4,15 @@ use crate::results::{Figure, FigureRow, Verdict};
 use crate::stats::{show, thousands, three_digits};
 use crate::workloads::{Of, Unit};
 
-const HEAD: [&str; 8] = ["workload", "P", "peer", "n", "median", "quartiles", "× Go", "targets"];
+const HEAD: [&str; 9] = ["workload", "P", "peer", "n", "median", "quartiles", "× Go", "× Go (q1)", "targets"];
 
 /// Which columns are aligned to the right.
-const RIGHT: [bool; 8] = [false, true, false, true, true, true, true, false];
+const RIGHT: [bool; 9] = [false, true, false, true, true, true, true, true, false];
 
 /// The mark of a median that had to use disturbed runs.
 pub const DISTURBED: char = '~';
 
-type Cells = [String; 8];
+type Cells = [String; 9];
 
 fn cells(figures: &[&Figure]) -> Vec<Cells> {
     let mut out = Vec::new();
@@ -28,6 +28,7 @@ fn cells(figures: &[&Figure]) -> Vec<Cells> {
                 median(row, unit),
                 format!("{} – {}", show(row.summary.q1, unit), show(row.summary.q3, unit)),
                 row.to_go.map_or("–".into(), three_digits),
+                row.to_go_q1.map_or("–".into(), three_digits),
                 row.verdicts.iter().map(|v| verdict(v, unit)).collect::<Vec<_>>().join("; "),
             ]);
         }
@@ -51,7 +52,8 @@ fn verdict(verdict: &Verdict, unit: Unit) -> String {
     let outcome = match (verdict.reached, verdict.met()) {
         (Some(value), Some(met)) => {
             let value = if target.of == Of::Absolute { show(value, unit) } else { three_digits(value) };
-            format!("{value}, {}", if met { "met" } else { "NOT met" })
+            let narrow = if verdict.is_narrow() { ", narrow" } else { "" };
+            format!("{value}, {}{narrow}", if met { "met" } else { "NOT met" })
         }
         _ => "not measured".into(),
     };
@@ -63,7 +65,7 @@ pub fn text(figures: &[&Figure]) -> String {
     let mut rows = vec![HEAD.map(String::from)];
     rows.extend(cells(figures));
     let width = |column: usize| rows.iter().map(|r| r[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
+    let widths: [usize; 9] = std::array::from_fn(width);
     let mut out = String::new();
     for row in &rows {
         let mut line = String::new();
@@ -131,7 +133,7 @@ mod tests {
         let figures = yields();
         let table = markdown(&figures.iter().collect::<Vec<_>>());
         let cells: Vec<usize> = table.lines().map(|l| l.matches('|').count()).collect();
-        assert_eq!(cells, [9; 4]);
+        assert_eq!(cells, [10; 4]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,19 @@ import (
 
 // hog starts the sleeper first.
 func hog(a args) report { return hogBeside(a, hogsPerP*a.procs) }
+
+// hogNoisy is hog beside other processes that compute, one for each core.
+func hogNoisy(a args) report {
+	for range runtime.NumCPU() {
+		neighbour := exec.Command("sh", "-c", "while :; do :; done")
+		if err := neighbour.Start(); err != nil {
+			panic(err)
+		}
+		defer neighbour.Wait()
+		defer neighbour.Process.Kill()
+	}
+	return hog(a)
+}
 
 // hogCrowd is hog with many loops.
 func hogCrowd(a args) report { return hogBeside(a, hogCrowdSize) }

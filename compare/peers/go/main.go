@@ -47,15 +47,15 @@ func (a args) sizeOr(n int) int {
 }
 
 var workloads = map[string]func(args) report{
-	"spawn_join": spawnJoin,
-	"spawn_one":  spawnOne,
-	"yield":      yield,
-	"skynet":     skynet,
-	"parked":     parked,
-	"fib":        fib,
-	"join_fib":   fib,
-	"stack_deep": stackDeep,
-	"malloc":     func(a args) report { return malloc(a, a.procs) },
+	"spawn_join":   spawnJoin,
+	"spawn_one":    spawnOne,
+	"yield":        yield,
+	"skynet":       skynet,
+	"parked":       parked,
+	"fib":          fib,
+	"join_fib":     fib,
+	"stack_deep":   stackDeep,
+	"malloc":       func(a args) report { return malloc(a, a.procs) },
 	"malloc_crowd": func(a args) report { return malloc(a, mallocCrowd) },
 
 	"pingpong":        func(a args) report { return pingpong(a, 0) },
@@ -75,6 +75,7 @@ var workloads = map[string]func(args) report{
 	"ring":            ring,
 
 	"hog":            hog,
+	"hog_noisy":      hogNoisy,
 	"hog_crowd":      hogCrowd,
 	"hog_first":      hogFirst,
 	"blocking":       blocking,
@@ -83,6 +84,7 @@ var workloads = map[string]func(args) report{
 	"fairness":       fairness,
 
 	"tcp_echo":   tcpEcho,
+	"echo_rate":  echoRate,
 	"http_hello": httpHello,
 	"http_cpu":   httpCPU,
 	"http_block": httpBlock,

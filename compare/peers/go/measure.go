@@ -49,6 +49,15 @@ func cpuNs() int64 {
 	return use.Utime.Nano() + use.Stime.Nano()
 }
 
+// contextSwitches counts how often the kernel has switched away from a thread of this process so far.
+func contextSwitches() int64 {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		panic(err)
+	}
+	return use.Nvcsw + use.Nivcsw
+}
+
 func skynetNodes(leaves int) int {
 	if leaves <= 1 {
 		return 1

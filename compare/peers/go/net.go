@@ -14,8 +14,17 @@ import (
 	"time"
 )
 
-// tcpEcho has a goroutine for each connection. Go sets TCP_NODELAY by itself.
 func tcpEcho(a args) report {
+	return loadReport(echoServer(), a.sizeOr(64))
+}
+
+// echoRate has 50 connections and a load of a fixed rate; see compare/peers/common/src/echo.rs.
+func echoRate(a args) report {
+	return loadFor("3000", echoServer(), 50, "@"+strconv.Itoa(a.sizeOr(1000)))
+}
+
+// echoServer has a goroutine for each connection. Go sets TCP_NODELAY by itself.
+func echoServer() string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
@@ -40,7 +49,7 @@ func tcpEcho(a args) report {
 			}()
 		}
 	}()
-	return loadReport(listener.Addr().String(), a.sizeOr(64))
+	return listener.Addr().String()
 }
 
 // serve starts net/http's server.
@@ -116,7 +125,12 @@ func httpIdle(a args) report {
 // loadReport runs the client, which is a separate process, against the server; see
 // compare/peers/common/src/echo.rs.
 func loadReport(address string, connections int, path ...string) report {
-	words := append([]string{address, strconv.Itoa(connections), "1500"}, path...)
+	return loadFor("1500", address, connections, path...)
+}
+
+// loadFor runs the client for so many milliseconds; what is a path for HTTP, a rate, or nothing.
+func loadFor(millis, address string, connections int, what ...string) report {
+	words := append([]string{address, strconv.Itoa(connections), millis}, what...)
 	client := exec.Command(os.Getenv("COMPARE_CLIENT"), words...)
 	client.Stderr = os.Stderr
 	out, err := client.StdoutPipe()
@@ -129,9 +143,9 @@ func loadReport(address string, connections int, path ...string) report {
 	}
 	lines := bufio.NewScanner(out)
 	lines.Scan()
-	before := cpuNs()
+	before, switchesBefore := cpuNs(), contextSwitches()
 	lines.Scan()
-	cpu := cpuNs() - before
+	cpu, switches := cpuNs()-before, contextSwitches()-switchesBefore
 	var requests, nanos, p50, p99 int64
 	if n, _ := fmt.Sscan(lines.Text(), &requests, &nanos, &p50, &p99); n != 4 {
 		fmt.Fprintln(os.Stderr, "the client said", lines.Text())
@@ -140,6 +154,7 @@ func loadReport(address string, connections int, path ...string) report {
 	client.Wait()
 	return report{ops: int(requests), time: time.Duration(nanos)}.
 		with("cpu_ns", float64(cpu)/float64(requests)).
+		with("switches", float64(switches)/float64(requests)).
 		with("p50_ns", float64(p50)).
 		with("p99_ns", float64(p99))
 }

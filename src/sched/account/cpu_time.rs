@@ -33,6 +33,11 @@
 //! that stops there is charged. Of the few slices between two looks one is chosen by number and not by
 //! length: this is the one unfair case.
 //!
+//! While an M is the only one at work and its goroutines run briefly, sysmon sleeps
+//! (`idle/wake_sysmon.rs`). Then the M ticks itself, when a goroutine leaves it to g0: each time that its
+//! goroutines have run for about [`EVERY`] together, which is as fair as sysmon's ticks where one goroutine
+//! runs at a time.
+//!
 //! What a thread has used since the last tick is nobody's yet, and reports say so: if a report were a tick,
 //! it would always hit the goroutine that makes it.
 
@@ -46,6 +51,9 @@ use crate::base::owner_cell::OwnerU64;
 /// If the thread of an M has used this much CPU time (ns) and was not measured, it measures itself. Even if
 /// sysmon looks only once in 10 ms, that is rare.
 const LATE: u64 = 20_000_000;
+
+/// The mean time (ns) that goroutines run between two ticks of an M's own; from half to one and a half of it.
+const EVERY: u64 = 1_000_000;
 
 /// At one of this many stops of goroutines that leave the M to g0, the M looks whether it is late.
 const LOOK_EVERY: u8 = 16;
@@ -84,6 +92,8 @@ pub(crate) struct ThreadTime {
     scheduler: OwnerU64,
     /// Counts goroutines that stopped and left the M to g0.
     stops: Cell<u8>,
+    /// How long goroutines run (ns) until the M's own next tick.
+    until_own_tick: Cell<u64>,
 }
 
 impl ThreadTime {
@@ -95,6 +105,7 @@ impl ThreadTime {
             goroutines: OwnerU64::new(0),
             scheduler: OwnerU64::new(0),
             stops: Cell::new(0),
+            until_own_tick: Cell::new(0),
         }
     }
 
@@ -129,6 +140,20 @@ impl ThreadTime {
     pub(crate) fn counts_stop(&self) -> bool {
         self.stops.set(self.stops.get().wrapping_add(1));
         self.stops.get().is_multiple_of(LOOK_EVERY)
+    }
+
+    /// Called on the M's thread at `now`, when a goroutine has stopped, while sysmon does not tick: goroutines
+    /// have run for `nanos` since the last call. True: it is time for a tick.
+    pub(crate) fn is_own_tick(&self, nanos: u64, now: u64) -> bool {
+        let left = self.until_own_tick.get();
+        if nanos < left {
+            self.until_own_tick.set(left - nanos);
+            return false;
+        }
+        // Not a fixed time: it could keep step with the goroutines.
+        self.until_own_tick
+            .set(EVERY / 2 + (now.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) * EVERY / (1 << 32));
+        true
     }
 
     /// Whether a tick hit what runs now.

@@ -10,6 +10,7 @@ use std::sync::atomic::compiler_fence;
 use crate::arch::{self, Registers};
 use crate::base::atomic::Ordering;
 use crate::sched::event;
+use crate::sched::idle::wake_sysmon;
 use crate::sched::run::runtime_section::{self, Section};
 use crate::sched::run::schedule;
 use crate::sched::types::current::current;
@@ -59,6 +60,7 @@ fn enter(g: &'static G, registers: &Registers) {
     p.syscall_tick.store(p.syscall_tick.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     // Release: the next owner sees everything that we did with the P.
     p.in_syscall.store(true, Ordering::Release);
+    wake_sysmon::look_if_watching();
     section.keep();
     // A signal handler that sees `in_runtime` = 0 sees everything before it.
     compiler_fence(Ordering::SeqCst);

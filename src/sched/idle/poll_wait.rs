@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::due_timers::{earliest, run_all_without_p};
+use super::due_timers::{earliest, run_all_without_p, run_due};
 use super::wake_sysmon;
 use crate::netpoll;
 use crate::sched::machine::SCHED;
@@ -28,8 +28,15 @@ const SLACK: u64 = 50_000;
 /// work.
 const SLACK_OF_MANY: u64 = 250_000;
 
-/// For a timer that is due later than this (ns) no M need wait yet: sysmon notices much earlier if none does.
+/// If no M polls and sysmon is awake, it notices within about a millisecond. So for a timer that is due later
+/// than this (ns) no M need be woken that polls.
 const FAR: u64 = 20_000_000;
+
+/// To wake an M costs about as much CPU time as this (ns): goroutines that take less need no second one.
+const WORTH_AN_M: u64 = 20_000;
+
+/// A goroutine is taken to run for at least this long (ns).
+const SHORTEST_PACE: u64 = 1_000;
 
 /// If no one has polled for this long (ns), poll before stealing.
 const POLL_BEFORE_STEALING_AFTER: u64 = 1_000_000;
@@ -69,26 +76,40 @@ pub(crate) fn wait(m: &'static M) {
         return;
     }
     let poll = &SCHED.platform.poll;
+    if let Some(nanos) = wake_sysmon::need_not_wake(m) {
+        learn_pace(nanos);
+    }
     // SeqCst: see `ensure`.
     if poll.busy.swap(true, Ordering::SeqCst) {
         // The poller's deadline may be later than a timer that was moved, or that this M's P left behind.
         new_deadline(earliest());
         return;
     }
-    poll.until.store(NEVER, Ordering::SeqCst);
-    let first = earliest();
-    let now = nanotime();
-    let slack = slack(SCHED.all_ps(), now);
-    poll.slack.store(slack, Ordering::Relaxed);
-    let until = first.max(now.saturating_add(slack));
-    poll.until.store(until, Ordering::SeqCst);
     let ready = GList::new();
-    if first > now {
-        netpoll::wait((until != NEVER).then(|| until - now), |waiter| wake(waiter, &ready));
+    loop {
+        poll.until.store(NEVER, Ordering::SeqCst);
+        let first = earliest();
+        let mut now = nanotime();
+        let slack = slack(SCHED.all_ps(), now);
+        poll.slack.store(slack, Ordering::Relaxed);
+        let until = first.max(now.saturating_add(slack));
+        poll.until.store(until, Ordering::SeqCst);
+        if first > now {
+            netpoll::wait((until != NEVER).then(|| until - now), |waiter| wake(waiter, &ready));
+            now = nanotime();
+        }
+        poll.until.store(0, Ordering::SeqCst);
+        if first <= now {
+            SCHED.all_ps().for_each(|p| run_due(&p.timers, now, &ready));
+        }
+        // Otherwise this M was interrupted because of an earlier timer, or its timer was stopped.
+        let work_waits = || SCHED.idle.work_waits(|| SCHED.work_anywhere());
+        if ready.len() != 0 || work_waits() || !may_make_work() {
+            break;
+        }
     }
-    poll.until.store(0, Ordering::SeqCst);
     poll.busy.store(false, Ordering::SeqCst);
-    take_p_for(m, &ready, until == NEVER || until > nanotime() + FAR);
+    take_p_for(m, &ready);
 }
 
 fn wake(waiter: usize, ready: &GList) {
@@ -102,6 +123,10 @@ pub(crate) fn may_make_work() -> bool {
 
 /// How long to wait at least for the timers of these Ps (ns).
 pub(crate) fn slack<I: IntoIterator<Item = &'static P>>(ps: I, now: u64) -> u64 {
+    let chosen = SCHED.platform.poll.chosen_slack.load(Ordering::Relaxed);
+    if chosen != 0 {
+        return chosen;
+    }
     let many = ps.into_iter().any(|p| p.timers.many_are_due(now + SLACK_OF_MANY));
     if many { SLACK_OF_MANY } else { SLACK }
 }
@@ -168,12 +193,12 @@ pub(crate) fn run_without_new_thread() {
 /// Gives the M an idle P and that P the goroutines; if no P is idle, the goroutines go to the global queue.
 ///
 /// Normally the M then spins; when it finds work it wakes another M, which in the end polls in its place. For
-/// a single goroutine with no timer due soon (`alone`), that would wake a thread for each request. So in that
-/// case no M polls until this M is done with the goroutine, or until sysmon finds after about a millisecond
-/// that it takes long.
-fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
+/// goroutines that run briefly that would cost more than they do. So if they likely take no longer than
+/// [`WORTH_AN_M`] in all, the M runs them one after the other, and nobody polls meanwhile. sysmon's timer sees
+/// to it that another M is woken if that takes long, or if a timer is due (`wake_sysmon.rs`).
+fn take_p_for(m: &'static M, ready: &GList) {
     let mut locked = SCHED.lock();
-    let Some(p) = locked.take_idle_p() else {
+    let Some(p) = locked.take_idle_p_untold() else {
         ready.for_each(|g| g.set_status(Status::Runnable));
         locked.push_global_list(ready);
         drop(locked);
@@ -183,15 +208,28 @@ fn take_p_for(m: &'static M, ready: &GList, alone: bool) {
     };
     drop(locked);
     m.set_p(Some(p));
-    if alone
-        && ready.len() == 1
-        && let Some(g) = ready.pop_front()
-    {
-        g.set_status(Status::Runnable);
-        SCHED.put_next(p, g);
-        return;
+    let (count, pace) = (ready.len(), SCHED.platform.poll.pace.load(Ordering::Relaxed));
+    if count == 1 || (count != 0 && count as u64 * pace.max(SHORTEST_PACE) <= WORTH_AN_M) {
+        let now = nanotime();
+        let watched = wake_sysmon::wake_later(m, count, now);
+        if watched || (count == 1 && earliest() > now.saturating_add(FAR)) {
+            while let Some(g) = ready.pop_front() {
+                g.set_status(Status::Runnable);
+                SCHED.put_last(p, g);
+            }
+            return;
+        }
+    } else {
+        wake_sysmon::wake_if_asleep();
     }
     m.spinning.set(true);
     SCHED.idle.add_spinner();
     SCHED.inject_on(p, ready);
+}
+
+/// Of the times that goroutines took, the largest of late: a single long one counts at once, and is forgotten
+/// after some short ones.
+fn learn_pace(nanos: u64) {
+    let pace = &SCHED.platform.poll.pace;
+    pace.store(nanos.max(pace.load(Ordering::Relaxed) / 4 * 3), Ordering::Relaxed);
 }

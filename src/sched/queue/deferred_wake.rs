@@ -10,7 +10,7 @@
 //! Ps at short intervals (`PAUSE_WAITING`). When the P is no longer brisk, or is idle, sysmon clears the
 //! flag, then wakes an M if the queue is not empty.
 //!
-//! This is the one exception to the promise Q of the idle protocol (`../README.md`). No wake-up is lost: the
+//! This is an exception to the promise Q of the idle protocol (`../README.md`). No wake-up is lost: the
 //! waker puts the goroutine into `runnext` and then reads the flag; sysmon clears the flag and then looks
 //! into the queue; an M that looks at all queues before it sleeps ignores what a brisk P keeps, because
 //! sysmon watches that. All of these accesses are SeqCst, except those of the ring: an M that misses a

@@ -15,7 +15,7 @@ use crate::base::lock::{Guard, Lock, Ranked};
 use crate::sched::machine::SCHED;
 use crate::sched::types::current::current;
 use crate::sched::types::g::{G, Switch};
-use crate::sched::types::m::M;
+use crate::sched::types::m::{Lone, M};
 use crate::sched::types::p::P;
 use crate::sched::word::status::Status;
 use crate::sys::clock::nanotime;
@@ -107,6 +107,19 @@ fn settle_now(g: &'static G) {
 #[cold]
 pub(crate) fn measure_own_if_late(m: &'static M) {
     m.cpu_time.measure_if_late(nanotime(), || thread::cpu_nanos(m.tid()));
+}
+
+/// As [`measure_own`], about once in a millisecond that goroutines run while sysmon sleeps.
+pub(crate) fn measure_own_if_lone(m: &'static M) {
+    if let Some(lone) = m.lone.get()
+        && lone.timer
+    {
+        let now = nanotime();
+        m.lone.set(Some(Lone { stopped: now, ..lone }));
+        if m.cpu_time.is_own_tick(now - lone.stopped, now) {
+            measure_own(m);
+        }
+    }
 }
 
 /// A goroutine inside the runtime, with a P.

@@ -65,6 +65,9 @@ fn run_until_idle(m: &'static M, mut g: &'static G) -> Outcome {
         if m.cpu_time.counts_stop() {
             runtime_section::measure_own_if_late(m);
         }
+        if m.lone.get().is_some() {
+            runtime_section::measure_own_if_lone(m);
+        }
         if m.cpu_time.is_pending() {
             m.charge(stopped);
         }

@@ -63,6 +63,8 @@ pub(crate) struct M {
     /// The CPU that its thread was on when it began to wait. The kernel likely wakes it there.
     pub(crate) cpu: OwnerUsize,
     pub(crate) spinning: OwnerBool,
+    /// Set while it runs goroutines and no M polls in its place.
+    pub(crate) lone: Cell<Option<Lone>>,
     pub(crate) note: Note,
     pub(crate) next_p: Cell<Option<&'static P>>,
     /// What the sanitizers know about g0.
@@ -88,6 +90,19 @@ pub(crate) const FOR_DEBUGGERS: [(&str, *const ()); 4] = [
     ("m.tid", ptr::without_provenance(offset_of!(M, tid))),
     ("m.g0", ptr::without_provenance(offset_of!(M, g0))),
 ];
+
+/// What an M remembers while it runs goroutines and no M was woken to poll in its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Lone {
+    /// Since when (ns).
+    pub(crate) since: u64,
+    /// When the last goroutine stopped and left the M to g0 (ns); at first, the same.
+    pub(crate) stopped: u64,
+    /// How many goroutines were ready then.
+    pub(crate) batch: u32,
+    /// sysmon is asleep, and its timer is set.
+    pub(crate) timer: bool,
+}
 
 /// A tag in `M::p`: sysmon is about to take the P away.
 const LEAVING: usize = 1;
@@ -120,6 +135,7 @@ impl M {
             missed: AtomicU8::new(0),
             cpu: OwnerUsize::new(0),
             spinning: OwnerBool::new(false),
+            lone: Cell::new(None),
             note: Note::new(),
             next_p: Cell::new(None),
             fiber: Fiber::new(),

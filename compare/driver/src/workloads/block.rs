@@ -46,6 +46,20 @@ pub const BLOCK: &[Workload] = &[
         metrics: HOG,
     },
     Workload {
+        id: "hog_noisy",
+        name: "hog_noisy",
+        group: "block",
+        what: "as hog, while other processes compute, one for each core",
+        procs: Procs::All,
+        size: size(200, 50),
+        sizes: &[],
+        peers: &["gort", "go", "std"],
+        metrics: &[
+            named("oversleep p50", "over_p50_ns", Unit::Nanoseconds, &[gort(0.25, "go")]),
+            named("oversleep p99", "over_p99_ns", Unit::Nanoseconds, &[gort(3.0, "std")]),
+        ],
+    },
+    Workload {
         id: "hogs-1000",
         name: "hog_crowd",
         group: "block",

@@ -152,7 +152,20 @@ pub const CHAN: &[Workload] = &[
             ],
         )
     },
+    few_timers("timers-500", "the same with 500", size(500, 500)),
+    few_timers("timers-2000", "the same with 2,000", size(2_000, 500)),
+    few_timers("timers-10000", "the same with 10,000", size(10_000, 500)),
 ];
+
+/// Sparse timers: each has a wake-up of its own, unless timers are late.
+const fn few_timers(id: &'static str, what: &'static str, size: Size) -> Workload {
+    const PEERS: &[&str] = &["gort", "go", "tokio", "raw"];
+    const METRICS: &[Metric] = &[
+        named("lateness", "late_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
+        named("CPU time", "cpu_ns", Unit::Nanoseconds, &[gort(1.0, "go")]),
+    ];
+    Workload { peers: PEERS, metrics: METRICS, ..plain(id, "timers", what, size, &[]) }
+}
 
 const fn plain(
     id: &'static str,

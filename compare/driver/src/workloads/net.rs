@@ -18,6 +18,14 @@ const ECHO: &[Metric] = &[
     named("p99", "p99_ns", Unit::Nanoseconds, &[]),
 ];
 
+/// A server with little to do: what a wake-up costs, and which threads take part.
+const RATE: &[Metric] = &[
+    named("server CPU per request", "cpu_ns", Unit::Nanoseconds, &[gort(1.0, "tokio")]),
+    named("switches of threads per request", "switches", Unit::Times, &[]),
+    named("p50", "p50_ns", Unit::Nanoseconds, &[gort(1.1, "tokio")]),
+    named("p99", "p99_ns", Unit::Nanoseconds, &[]),
+];
+
 /// The targets are for the time per request: half of Go's time means twice as many requests.
 const HELLO: &[Metric] = &[
     per_op(&[gort(0.5, "go"), gort(1.0, "tokio")]),
@@ -64,6 +72,50 @@ pub const NET: &[Workload] = &[
         sizes: &[],
         peers: ECHO_PEERS,
         metrics: ECHO,
+    },
+    Workload {
+        id: "echo_rate-100",
+        name: "echo_rate",
+        group: "net",
+        what: "50 connections, on which 100 echoes a second are asked for in turn",
+        procs: Procs::All,
+        size: size(100, 100),
+        sizes: &[],
+        peers: ECHO_PEERS,
+        metrics: RATE,
+    },
+    Workload {
+        id: "echo_rate-1000",
+        name: "echo_rate",
+        group: "net",
+        what: "the same with 1,000 a second",
+        procs: Procs::All,
+        size: size(1000, 1000),
+        sizes: &[],
+        peers: ECHO_PEERS,
+        metrics: RATE,
+    },
+    Workload {
+        id: "echo_rate-5000",
+        name: "echo_rate",
+        group: "net",
+        what: "the same with 5,000 a second",
+        procs: Procs::All,
+        size: size(5000, 5000),
+        sizes: &[],
+        peers: ECHO_PEERS,
+        metrics: RATE,
+    },
+    Workload {
+        id: "echo_rate-20000",
+        name: "echo_rate",
+        group: "net",
+        what: "the same with 20,000 a second",
+        procs: Procs::All,
+        size: size(20000, 20000),
+        sizes: &[],
+        peers: ECHO_PEERS,
+        metrics: RATE,
     },
     Workload {
         id: "http_hello-64",

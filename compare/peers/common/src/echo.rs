@@ -1,7 +1,7 @@
 //! The client side of the network workloads: starts the client, which is a separate process and the same for
 //! every peer.
 
-use crate::{Outcome, Report, cpu_ns, memory};
+use crate::{Outcome, Report, context_switches, cpu_ns, memory};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -10,10 +10,22 @@ use std::time::{Duration, Instant};
 /// The duration of a measurement, in milliseconds.
 const MILLIS: u64 = 1500;
 
+/// The same for a load of a fixed rate, of which there are few requests.
+const RATE_MILLIS: u64 = 3000;
+
+/// The number of connections of a load of a fixed rate.
+const RATE_CONNECTIONS: u64 = 50;
+
 /// Runs the client against the peer's server at `address`, and reports requests, the server's CPU time and
 /// latencies. Blocks the calling thread, which must not be one that the server needs.
 pub fn echo_report(address: SocketAddr, connections: u64) -> Outcome {
     load_report(address, connections, None)
+}
+
+/// Runs the client against the peer's server at `address` with 50 connections and `rate` requests a second.
+/// Reports what [`echo_report`] does, and the context switches of the server's threads for each request.
+pub fn rate_report(address: SocketAddr, rate: u64) -> Outcome {
+    load_for(RATE_MILLIS, address, RATE_CONNECTIONS, Some(&format!("@{rate}")))
 }
 
 /// Like [`echo_report`], but the client sends HTTP requests for `path`.
@@ -76,20 +88,25 @@ pub fn nap() {
 }
 
 fn load_report(address: SocketAddr, connections: u64, path: Option<&str>) -> Outcome {
+    load_for(MILLIS, address, connections, path)
+}
+
+/// `what`: a path for HTTP, a rate as `@RATE`, or nothing.
+fn load_for(millis: u64, address: SocketAddr, connections: u64, what: Option<&str>) -> Outcome {
     allow_many_descriptors();
     let client = std::env::var_os("COMPARE_CLIENT").ok_or("COMPARE_CLIENT does not name the client")?;
     let mut child = Command::new(client)
-        .args([address.to_string(), connections.to_string(), MILLIS.to_string()])
-        .args(path)
+        .args([address.to_string(), connections.to_string(), millis.to_string()])
+        .args(what)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| format!("cannot start the client: {e}"))?;
     let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
     let mut line = || lines.next().and_then(Result::ok).ok_or("the client ended early");
     line()?;
-    let before = cpu_ns();
+    let before = (cpu_ns(), context_switches());
     let figures = line()?;
-    let cpu = cpu_ns() - before;
+    let (cpu, switches) = (cpu_ns() - before.0, context_switches() - before.1);
     let numbers: Vec<u64> = figures.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let [requests, nanos, p50, p99] = numbers[..] else {
         return Err(format!("the client said {figures:?}"));
@@ -97,6 +114,7 @@ fn load_report(address: SocketAddr, connections: u64, path: Option<&str>) -> Out
     let _it_has_ended = child.wait();
     Ok(Report::new(requests, Duration::from_nanos(nanos))
         .with("cpu_ns", cpu as f64 / requests as f64)
+        .with("switches", switches as f64 / requests as f64)
         .with("p50_ns", p50 as f64)
         .with("p99_ns", p99 as f64))
 }

@@ -19,12 +19,13 @@ mod memory_work;
 mod report;
 
 pub use args::Args;
-pub use echo::{burn, echo_report, http_report, idle_report, nap};
+pub use echo::{burn, echo_report, http_report, idle_report, nap, rate_report};
 pub use fork_join::{Join, join_fib, join_matmul, join_sort};
 pub use measure::{
-    BLOCK_NAP, BLOCKERS, BURST_NAP, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOG_CROWD, HOGS_PER_P, HogRun,
-    LOCKERS, Lateness, Lcg, Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH, cpu_ns, fib_forks, memory,
-    nth_prime, sieve_messages, skynet_nodes, skynet_sum, warm_then_time, worst_lateness,
+    BLOCK_NAP, BLOCKERS, BURST_NAP, BusyNeighbours, Counters, FAIR_HOGS_PER_P, FIB_REPEAT, HOG_CROWD,
+    HOGS_PER_P, HogRun, LOCKERS, Lateness, Lcg, Oversleep, RING, SLEEPERS_REPEAT, SPAWN_BATCH,
+    context_switches, cpu_ns, fib_forks, memory, nth_prime, sieve_messages, skynet_nodes, skynet_sum,
+    warm_then_time, worst_lateness,
 };
 pub use memory_work::{DEEP_FRAMES, MALLOC_CROWD, deep, use_malloc};
 pub use report::Report;

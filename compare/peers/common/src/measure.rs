@@ -33,6 +33,17 @@ pub fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// How often the kernel has switched from a thread of this process to something else so far.
+pub fn context_switches() -> u64 {
+    // SAFETY: all zeroes is a valid value, and the kernel only writes to it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    (usage.ru_nvcsw + usage.ru_nivcsw) as u64
+}
+
 /// Number of nodes of the skynet tree with `leaves` leaves (a power of ten), the root included.
 pub fn skynet_nodes(leaves: u64) -> u64 {
     if leaves <= 1 { 1 } else { leaves + skynet_nodes(leaves / 10) }
@@ -138,6 +149,29 @@ pub const HOGS_PER_P: usize = 2;
 
 /// Endless loops in `hogs-1000`.
 pub const HOG_CROWD: usize = 1000;
+
+/// Other processes that compute without end, one for each core; they end with this value.
+pub struct BusyNeighbours(Vec<std::process::Child>);
+
+impl BusyNeighbours {
+    /// Starts them.
+    pub fn start() -> BusyNeighbours {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let neighbour = |_| {
+            let shell = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+            shell.expect("a shell can be started")
+        };
+        BusyNeighbours((0..cores).map(neighbour).collect())
+    }
+}
+
+impl Drop for BusyNeighbours {
+    fn drop(&mut self) {
+        for neighbour in &mut self.0 {
+            let _it_has_ended = neighbour.kill().and_then(|()| neighbour.wait());
+        }
+    }
+}
 
 /// Endless loops per P in `fairness`.
 pub const FAIR_HOGS_PER_P: usize = 4;

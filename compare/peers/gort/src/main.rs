@@ -113,6 +113,8 @@ fn plain(args: &Args) -> Outcome {
         #[cfg(feature = "time")]
         "hog_crowd" => time::hog(args, HOG_CROWD),
         #[cfg(feature = "time")]
+        "hog_noisy" => time::hog_noisy(args),
+        #[cfg(feature = "time")]
         "hog_first" => time::hog_first(args),
         #[cfg(feature = "block")]
         "blocking" => block::blocking(args),
@@ -122,6 +124,8 @@ fn plain(args: &Args) -> Outcome {
         "syscall_short" => block::syscall_short(args),
         #[cfg(feature = "net")]
         "tcp_echo" => net::tcp_echo(args),
+        #[cfg(feature = "net")]
+        "echo_rate" => net::echo_rate(args),
         #[cfg(feature = "net")]
         "http_hello" => net::http_hello(args),
         #[cfg(feature = "net")]

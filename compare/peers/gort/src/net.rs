@@ -1,13 +1,21 @@
 //! Group "net": servers.
 
-use compare_common::{Args, Outcome, burn, echo_report, http_report, idle_report, nap};
+use compare_common::{Args, Outcome, burn, echo_report, http_report, idle_report, nap, rate_report};
 use gort::http::{Handler, Request, Server};
 use gort::net::TcpListener;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 
-/// An echo server with a goroutine for each connection.
 pub fn tcp_echo(args: &Args) -> Outcome {
+    echo_report(echo_server(), args.size(64))
+}
+
+pub fn echo_rate(args: &Args) -> Outcome {
+    rate_report(echo_server(), args.size(1000))
+}
+
+/// An echo server with a goroutine for each connection.
+fn echo_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     gort::spawn(move || {
@@ -23,7 +31,7 @@ pub fn tcp_echo(args: &Args) -> Outcome {
             });
         }
     });
-    echo_report(address, args.size(64))
+    address
 }
 
 fn serve(handler: impl Handler) -> SocketAddr {

@@ -1,7 +1,7 @@
 //! Groups "chan" and "block": the workloads that need timers.
 
 use compare_common::{
-    Args, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Lateness, Lcg, Outcome, Oversleep,
+    Args, BusyNeighbours, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Lateness, Lcg, Outcome, Oversleep,
 };
 use gort::JoinHandle;
 use std::sync::Arc;
@@ -49,6 +49,11 @@ pub fn hog(args: &Args, hogs: usize) -> Outcome {
         stop(&hogs, handles);
         report
     }))
+}
+
+pub fn hog_noisy(args: &Args) -> Outcome {
+    let _neighbours = BusyNeighbours::start();
+    hog(args, HOGS_PER_P * args.procs)
 }
 
 pub fn hog_first(args: &Args) -> Outcome {

@@ -1,8 +1,8 @@
 //! Group "block": hogs and blocking system calls.
 
 use compare_common::{
-    Args, BLOCK_NAP, BLOCKERS, BURST_NAP, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun, Outcome, Oversleep,
-    Report, warm_then_time, worst_lateness,
+    Args, BLOCK_NAP, BLOCKERS, BURST_NAP, BusyNeighbours, Counters, FAIR_HOGS_PER_P, HOGS_PER_P, HogRun,
+    Outcome, Oversleep, Report, warm_then_time, worst_lateness,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -27,6 +27,11 @@ pub fn hog(args: &Args, hogs: usize) -> Outcome {
     let report = sleeper.join().unwrap().report(&hogs, &run, args.procs, thread::sleep);
     stop(&hogs, threads);
     Ok(report)
+}
+
+pub fn hog_noisy(args: &Args) -> Outcome {
+    let _neighbours = BusyNeighbours::start();
+    hog(args, HOGS_PER_P * args.procs)
 }
 
 pub fn hog_first(args: &Args) -> Outcome {

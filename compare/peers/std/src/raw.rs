@@ -6,12 +6,15 @@
 //! CPU on which its packets are processed. And the threads have the policy SCHED_BATCH, so that they do not
 //! preempt a client that is about to send more.
 
-use compare_common::{Args, Outcome, echo_report, http_report};
+use compare_common::{Args, Lateness, Lcg, Outcome, SLEEPERS_REPEAT, echo_report, http_report, rate_report};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// The answer to each request: always these bytes, or `None` to send back the bytes that were read.
 type Answer = Option<&'static [u8]>;
@@ -24,8 +27,50 @@ pub fn tcp_echo(args: &Args) -> Outcome {
     echo_report(start(args.procs, None).map_err(|e| e.to_string())?, args.size(64))
 }
 
+pub fn echo_rate(args: &Args) -> Outcome {
+    rate_report(start(args.procs, None).map_err(|e| e.to_string())?, args.size(1000))
+}
+
 pub fn http_hello(args: &Args) -> Outcome {
     http_report(start(args.procs, Some(HELLO)).map_err(|e| e.to_string())?, args.size(64), "/")
+}
+
+/// Timers without a runtime: one thread waits for the earliest of them, by epoll as a runtime would, and then
+/// serves all that are due.
+pub fn timers(args: &Args) -> Outcome {
+    let n = args.size(500);
+    // SAFETY: the call passes no memory, and returns a new descriptor that nothing else owns.
+    let epoll = unsafe {
+        OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC)).map_err(|e| e.to_string())?)
+    };
+    let late = Lateness::begin();
+    let start = Instant::now();
+    let mut naps: Vec<_> = (0..n).map(|i| Lcg::new(i).naps().collect::<Vec<_>>().into_iter()).collect();
+    let mut due: BinaryHeap<_> =
+        (0..n as usize).filter_map(|i| naps[i].next().map(|nap| Reverse((nap, i)))).collect();
+    let (mut total, mut served) = (Duration::ZERO, 0);
+    while let Some(Reverse((earliest, _))) = due.peek() {
+        wait_for(&epoll, earliest.saturating_sub(start.elapsed()));
+        let now = start.elapsed();
+        while let Some(&Reverse((when, i))) = due.peek()
+            && when <= now
+        {
+            due.pop();
+            total += start.elapsed() - when;
+            served += 1;
+            due.extend(naps[i].next().map(|nap| Reverse((start.elapsed() + nap, i))));
+        }
+    }
+    assert_eq!(served, n * SLEEPERS_REPEAT, "a timer was lost");
+    Ok(late.report(n, total.as_nanos() as u64))
+}
+
+/// Waits that long with nothing to wait for.
+fn wait_for(epoll: &OwnedFd, time: Duration) {
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    let mut event = libc::epoll_event { events: 0, u64: 0 };
+    // SAFETY: the kernel reads the time and writes at most one event.
+    unsafe { libc::epoll_pwait2(epoll.as_raw_fd(), &raw mut event, 1, &raw const time, ptr::null()) };
 }
 
 fn start(threads: usize, answer: Answer) -> io::Result<SocketAddr> {

@@ -44,13 +44,14 @@ fn dispatch(args: &Args) -> Outcome {
         "blocking" => block::blocking(args),
         "blocking_burst" => block::blocking_burst(args),
         "tcp_echo" => net::tcp_echo(args),
+        "echo_rate" => net::echo_rate(args),
         "http_hello" => net::http_hello(args),
         "http_cpu" => net::http_cpu(args),
         "http_block" if args.variant.as_deref() == Some("naive") => net::http_block_naive(args),
         "http_block" => net::http_block(args),
         "http_idle" => net::http_idle(args),
         "syscall_short" => block::syscall_short(args),
-        "hog" | "hog_first" | "hog_crowd" | "fairness" => {
+        "hog" | "hog_first" | "hog_noisy" | "hog_crowd" | "fairness" => {
             Err("Tokio does not preempt: an endless loop keeps its thread forever, so nothing else would run"
                 .into())
         }

@@ -1,7 +1,7 @@
 //! Group "net": servers.
 
 use crate::runtime;
-use compare_common::{Args, Outcome, burn, echo_report, http_report, idle_report, nap};
+use compare_common::{Args, Outcome, burn, echo_report, http_report, idle_report, nap, rate_report};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
@@ -12,9 +12,17 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// An echo server with a Tokio task for each connection.
 pub fn tcp_echo(args: &Args) -> Outcome {
-    let runtime = runtime(args);
+    echo_report(echo_server(args), args.size(64))
+}
+
+pub fn echo_rate(args: &Args) -> Outcome {
+    rate_report(echo_server(args), args.size(1000))
+}
+
+/// An echo server with a Tokio task for each connection.
+fn echo_server(args: &Args) -> SocketAddr {
+    let runtime = Box::leak(Box::new(runtime(args)));
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     runtime.spawn(async move {
@@ -30,7 +38,7 @@ pub fn tcp_echo(args: &Args) -> Outcome {
             });
         }
     });
-    echo_report(address, args.size(64))
+    address
 }
 
 type Answer = Result<Response<Full<Bytes>>, Infallible>;

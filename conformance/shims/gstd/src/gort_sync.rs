@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-pub use gort::sync::{Barrier, BarrierWaitResult, LazyLock, Once, OnceLock, RwLockReadGuard, RwLockWriteGuard};
+pub use gort::sync::{
+    Barrier, BarrierWaitResult, LazyLock, Once, OnceLock, RwLockReadGuard, RwLockWriteGuard,
+};
 pub use gort::sync::{MutexGuard, WaitTimeoutResult};
 pub use std::sync::{atomic, Arc, LockResult, TryLockError, TryLockResult};
 
@@ -119,7 +121,7 @@ impl Condvar {
 /// sender.
 pub mod mpsc {
     pub use gort::chan::{bounded as sync_channel, unbounded as channel};
-    pub use gort::chan::{Receiver, Sender, Sender as SyncSender};
     pub use gort::chan::{IntoIter, Iter, TryIter};
+    pub use gort::chan::{Receiver, Sender, Sender as SyncSender};
     pub use gort::chan::{RecvError, RecvTimeoutError, SendError, TryRecvError, TrySendError};
 }

@@ -24,6 +24,7 @@ mod cpu_ticks;
 mod pauses;
 mod slices;
 
+use std::os::fd::IntoRawFd;
 use std::sync::atomic::Ordering;
 
 use super::{housekeeper, preempt};
@@ -37,7 +38,7 @@ use crate::sched::types::g::GList;
 use crate::sched::types::m::M;
 use crate::sched::types::p::P;
 use crate::sys::clock::nanotime;
-use crate::sys::{signal, thread};
+use crate::sys::{signal, thread, timerfd};
 use burst::Burst;
 use cpu_ticks::CpuTicks;
 use pauses::Pauses;
@@ -116,6 +117,10 @@ fn runs_without_p(m: &'static M) -> bool {
 pub(crate) fn run(eager: bool) {
     let _stack = signal::prepare_thread();
     SCHED.platform.sysmon.tid.store(thread::tid(), Ordering::Relaxed);
+    if let Ok(timer) = timerfd::create() {
+        // Release: the threads that set the timer see that it exists.
+        SCHED.platform.sysmon.timer.store(timer.into_raw_fd(), Ordering::Release);
+    }
     let mut sysmon = Sysmon {
         seen: vec![Seen::default(); MAX_PROCS].into(),
         pauses: Pauses::new(!eager && thread::can_set_wakeup_preemption()),
@@ -128,6 +133,9 @@ pub(crate) fn run(eager: bool) {
     loop {
         let slept = sysmon.pauses.rest(|| sysmon.burst.end());
         sysmon.cpu_ticks.tick(nanotime(), slept);
+        if slept && SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
+            SCHED.wake_p(); // a lone M has more to do than it thought
+        }
         sysmon.look();
     }
 }
@@ -135,6 +143,7 @@ pub(crate) fn run(eager: bool) {
 impl Sysmon {
     fn look(&mut self) {
         let now = nanotime();
+        SCHED.platform.sysmon.looked_at.store(now, Ordering::Relaxed);
         self.burst.begin_look(now);
         self.fire_overdue_timers(now);
         self.poll(now);

@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
-use crate::netpoll;
 use crate::sched::idle::poll_wait;
+use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING};
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
@@ -25,7 +25,7 @@ const PAUSE: u64 = 20 * MICRO;
 /// The longest pause (ns) while goroutines wait for a P. An unmarked blocking call may keep its P for twice
 /// this long: less than half a millisecond.
 const PAUSE_WAITING: u64 = 150 * MICRO;
-/// The longest pause while all Ps are busy or descriptors are registered (ns).
+/// The longest pause while all Ps are busy, or timers or descriptors may make work (ns).
 const PAUSE_BUSY: u64 = MILLI;
 /// The longest pause otherwise (ns).
 const PAUSE_MAX: u64 = 10 * MILLI;
@@ -86,16 +86,15 @@ impl Pauses {
         }
     }
 
-    /// Sleeps until a thread takes a P from the idle list. SeqCst: either we see that a P is busy, or its
-    /// taker sees `asleep`.
+    /// Sleeps until a thread takes a P from the idle list, and does not give it back soon (Y3).
     fn sleep_for_good(&mut self) {
         let own = &SCHED.platform.sysmon;
-        own.asleep.store(true, Ordering::SeqCst);
+        own.state.store(ASLEEP, Ordering::SeqCst);
         if all_idle() {
             (hooks().all_idle)();
-            own.wake.wait();
+            own.sleep();
         }
-        own.asleep.store(false, Ordering::SeqCst);
+        own.state.store(LOOKING, Ordering::SeqCst);
         SCHED.platform.watchdog.wake.set();
         self.next = PAUSE;
     }
@@ -103,7 +102,7 @@ impl Pauses {
     fn pause(&mut self, mut nanos: u64) {
         let own = &SCHED.platform.sysmon;
         if nanos > PAUSE_WAITING {
-            own.in_long_pause.store(true, Ordering::SeqCst);
+            own.state.store(LONG_PAUSE, Ordering::SeqCst);
             if waiting().any {
                 nanos = PAUSE_WAITING;
             }
@@ -111,7 +110,7 @@ impl Pauses {
         if own.wake.wait_until(Some(Instant::now() + Duration::from_nanos(nanos))) {
             self.next = PAUSE;
         }
-        own.in_long_pause.store(false, Ordering::Relaxed);
+        own.state.store(LOOKING, Ordering::Relaxed);
     }
 
     /// Chooses the next pause. `some_wait`: goroutines wait for a P. `some_call`: a marked call or a
@@ -132,7 +131,7 @@ impl Pauses {
         self.waited = if some_wait { WAITED } else { self.waited.saturating_sub(1) };
         let longest = if self.waited != 0 {
             PAUSE_WAITING
-        } else if busy || netpoll::has_waiters() {
+        } else if busy || poll_wait::may_make_work() {
             // (An M that polls may find a P, and then run something that takes long.)
             PAUSE_BUSY
         } else {
