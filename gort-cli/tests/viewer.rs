@@ -23,8 +23,9 @@ fn spin(time: Duration) {
 
 /// Traces two goroutines that use two Ps, and writes the page with the trace.
 ///
-/// One of them always runs, as long as there is the other: for 2 ms after each goroutine that takes next to no time, so that nearly all of
-/// its slices begin in the pixel of a short one. The other one runs half of the time.
+/// One of them always runs, as long as there is the other: for 2 ms after each goroutine that takes next to
+/// no time, so that nearly all of its slices begin in the pixel of a short one. The other one runs half of
+/// the time.
 fn write_page(page: &Path) {
     Config::new().max_procs(2).start().unwrap();
     let file = page.with_extension("trace");

@@ -288,9 +288,9 @@
 //! | `go tool trace -pprof=sched FILE > p` | a profile, for `go tool pprof -top p`: see below |
 //! | `go tool trace -d=parsed FILE` | every event as text |
 //!
-//! `gort trace --html` shows a trace like this. The keys `+`, `-` and the arrows move about, `/` searches, `g`
-//! changes between rows for processors and rows for goroutines, and a click shows what ran there, its stack
-//! and what woke it.
+//! `gort trace --html` shows a trace like this. The keys `+`, `-` and the arrows move about, `/` searches,
+//! `g` changes between rows for processors and rows for goroutines, and a click shows what ran there, its
+//! stack and what woke it.
 //!
 #![cfg_attr(doc, doc = include_str!(concat!(env!("OUT_DIR"), "/viewer.md")))]
 //!

@@ -72,8 +72,8 @@
 //!
 //! A call of a function that is not going to wait costs some nanoseconds more, on OS threads, too. A
 //! goroutine that waits on a lock or sleeps needs no more memory than in gort's own types (about 5 kB); one
-//! that waits at a socket or in `mpsc` needs a second page of stack (about 10 kB). `compare/run --only std` compares all of
-//! this with gort's own types.
+//! that waits at a socket or in `mpsc` needs a second page of stack (about 10 kB). `compare/run --only std`
+//! compares all of this with gort's own types.
 //!
 //! # What differs from a thread
 //!

@@ -50,8 +50,9 @@ pub fn sleep_until(deadline: Instant) {
 }
 
 /// Like [`sleep`], but may last up to `slack` longer: the sleep ends at the next multiple of `slack` on the
-/// monotonic clock, as all sleeps with the same slack do. One wake-up then serves all of them, which saves most
-/// of what many sleepers cost. [`Config::timer_slack`](crate::runtime::Config::timer_slack) is for all timers.
+/// monotonic clock, as all sleeps with the same slack do. One wake-up then serves all of them, which saves
+/// most of what many sleepers cost. [`Config::timer_slack`](crate::runtime::Config::timer_slack) is for all
+/// timers.
 ///
 /// ```
 /// use std::time::{Duration, Instant};

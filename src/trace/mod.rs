@@ -49,7 +49,8 @@
 //! While no trace is made and no flight recorder is on: one predictable branch for each event. While one is:
 //! some tens of nanoseconds for each event (`docs/decisions/056-traces.md` has figures), memory for events
 //! that were not written yet, and a thread that writes them. That memory is some MiB in most programs, and at
-//! most about 300 MiB, when the writer falls behind. If it is too slow, events are dropped, and [`Summary::dropped_generations`] says so; the trace stays readable.
+//! most about 300 MiB, when the writer falls behind. If it is too slow, events are dropped, and
+//! [`Summary::dropped_generations`] says so; the trace stays readable.
 
 mod annotate;
 #[cfg(feature = "debug")]

@@ -1,5 +1,5 @@
-//! perf walks the stacks of goroutines as those of threads, to their first frame. Skipped where perf is missing
-//! or may not measure.
+//! perf walks the stacks of goroutines as those of threads, to their first frame. Skipped where perf is
+//! missing or may not measure.
 
 #[path = "../common/mod.rs"]
 mod common;

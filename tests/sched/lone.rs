@@ -1,5 +1,5 @@
-//! A process with little to do: one M at a time wakes up, runs what is ready and waits again, and sysmon sleeps.
-//! If what is ready takes long all the same, others run beside it.
+//! A process with little to do: one M at a time wakes up, runs what is ready and waits again, and sysmon
+//! sleeps. If what is ready takes long all the same, others run beside it.
 
 #[path = "../common/mod.rs"]
 mod common;

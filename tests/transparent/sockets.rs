@@ -29,7 +29,8 @@ fn connections() -> (usize, usize, usize) {
     (amount(300, 10_000), amount(50, 1_000), amount(20, 100))
 }
 
-/// The other process, because each has a limit of descriptors. Ends when the server closes the first connection.
+/// The other process, because each has a limit of descriptors. Ends when the server closes the first
+/// connection.
 fn clients(address: &str) {
     let (idle, active, rounds) = connections();
     let before = threads().len();

@@ -1,5 +1,5 @@
-//! What a hook needs of its caller's stack: goroutines may have small ones, and each page that a wait touches is
-//! one of each goroutine that waits.
+//! What a hook needs of its caller's stack: goroutines may have small ones, and each page that a wait touches
+//! is one of each goroutine that waits.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};

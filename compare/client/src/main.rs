@@ -4,8 +4,8 @@
 //! waits until they come back, and sends again. The client warms up for a quarter of MILLIS, prints `start`,
 //! measures for MILLIS, and prints `requests nanoseconds p50 p99`; the percentiles are in nanoseconds, too.
 //! With a PATH, wrk sends GET requests instead: for one second to warm up, and then for MILLIS, rounded up to
-//! seconds. With @RATE, the client sends that many requests a second, evenly spaced and over the connections in
-//! turn (`paced.rs`), instead of as many as it can.
+//! seconds. With @RATE, the client sends that many requests a second, evenly spaced and over the connections
+//! in turn (`paced.rs`), instead of as many as it can.
 //!
 //! If MILLIS is 0, the client uses each connection once (with a PATH for a GET request) and keeps it open. It
 //! prints `start` and ends when its standard input ends.

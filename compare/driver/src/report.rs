@@ -61,10 +61,10 @@ impl Findings {
         out.push_str(&format!("- {}\n", self.tally()));
         out.push_str(
             "\nMedians over the rounds with their quartiles; “× Go” is the ratio of medians. Times are wall \
-             time per operation. “× Go (q1)” is the ratio of lower quartiles. A target is “narrow” if it is met or \
-             missed by less than 5 %, or if lower quartiles say otherwise. n is the size of the workload: where a peer's differs, it cannot do more or \
-             would take minutes. “\\~” marks a median of runs during which other processes used the cores, or the \
-             machine was slow.\n",
+             time per operation. “× Go (q1)” is the ratio of lower quartiles. A target is “narrow” if it is \
+             met or missed by less than 5 %, or if lower quartiles say otherwise. n is the size of the \
+             workload: where a peer's differs, it cannot do more or would take minutes. “\\~” marks a median \
+             of runs during which other processes used the cores, or the machine was slow.\n",
         );
         for (group, figures) in self.groups() {
             out.push_str(&format!("\n## {group}\n\n"));

@@ -1,8 +1,9 @@
 //! Runs the workloads in rounds. In each round every peer runs once, in a random order.
 //!
 //! All peers run a workload within seconds of each other, so that other load on the machine affects all of
-//! them alike. A run during which other processes used the cores, or before or after which the machine was slow
-//! (`probe.rs`), is repeated, until the repeats for the whole comparison are used up. Of all attempts, the least disturbed one counts.
+//! them alike. A run during which other processes used the cores, or before or after which the machine was
+//! slow (`probe.rs`), is repeated, until the repeats for the whole comparison are used up. Of all attempts,
+//! the least disturbed one counts.
 
 use crate::cli::Choice;
 use crate::invoke::{Failure, Sample, invoke};

@@ -1,5 +1,5 @@
-//! Models of the event logs (V1 to V4 in `src/sched/event/mod.rs`): Ms write, and one reader reads, while chunks
-//! of two records go from the pool to a log, to the reader and back.
+//! Models of the event logs (V1 to V4 in `src/sched/event/mod.rs`): Ms write, and one reader reads, while
+//! chunks of two records go from the pool to a log, to the reader and back.
 
 use std::ops::Range;
 use std::sync::OnceLock;

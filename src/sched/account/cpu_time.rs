@@ -142,8 +142,8 @@ impl ThreadTime {
         self.stops.get().is_multiple_of(LOOK_EVERY)
     }
 
-    /// Called on the M's thread at `now`, when a goroutine has stopped, while sysmon does not tick: goroutines
-    /// have run for `nanos` since the last call. True: it is time for a tick.
+    /// Called on the M's thread at `now`, when a goroutine has stopped, while sysmon does not tick:
+    /// goroutines have run for `nanos` since the last call. True: it is time for a tick.
     pub(crate) fn is_own_tick(&self, nanos: u64, now: u64) -> bool {
         let left = self.until_own_tick.get();
         if nanos < left {

@@ -2,7 +2,7 @@
 //!
 //! - the owner of a P, between two goroutines (`run/find_runnable.rs`);
 //! - a thief that found nothing to steal (the same file);
-//! - the M that waited for the earliest timer (`poll_wait.rs`), as a thief;
+//! - the M that waited for the earliest timer (`poll_wait.rs`), before it takes a P;
 //! - sysmon, when no P gets to its timers and no M polls;
 //! - the housekeeper, when no M polls and none can be started (`poll_wait.rs`).
 //!

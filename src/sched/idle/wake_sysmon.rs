@@ -122,7 +122,8 @@ pub(crate) fn look_if_watching() {
 }
 
 /// Called instead of [`wake_if_asleep`] by an M that took a P to run `batch` goroutines. True: sysmon will
-/// look if that takes long, so no other M need be woken to poll. False: sysmon is awake, but an M should poll.
+/// look if that takes long, so no other M need be woken to poll. False: sysmon is awake, but an M should
+/// poll.
 #[must_use]
 pub(crate) fn wake_later(m: &'static M, batch: usize, now: u64) -> bool {
     let own = &SCHED.platform.sysmon;

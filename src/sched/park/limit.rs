@@ -149,8 +149,8 @@ pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadlin
 }
 
 /// As [`park_until`], for callers that may wait again until their own deadline, whatever ended the wait: the
-/// first wait for a word after the end of the limit is cut short at once, the next ones after a while, so that
-/// the caller does not spin.
+/// first wait for a word after the end of the limit is cut short at once, the next ones after a while, so
+/// that the caller does not spin.
 #[cfg(feature = "transparent")]
 pub(crate) fn park_again_until(
     wait: &Wait,

@@ -34,7 +34,8 @@ pub const JOIN: &[Workload] = &[
         id: "join_matmul",
         name: "join_matmul",
         group: "join",
-        what: "product of two matrices by `join`, in blocks of 32 rows and columns; per product of two blocks",
+        what: "product of two matrices by `join`, in blocks of 32 rows and columns; per product of two \
+               blocks",
         procs: Procs::All,
         size: size(512, 256),
         sizes: &[],

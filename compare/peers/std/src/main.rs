@@ -1,6 +1,6 @@
 //! The std peer: plain OS threads. It ignores `--procs`, because the kernel uses every core. Variant `raw`,
-//! which has `--procs` threads, is not a runtime but a yardstick: see `raw.rs`. Variant `rayon` is rayon's pool
-//! with `--procs` threads: see `forks.rs`.
+//! which has `--procs` threads, is not a runtime but a yardstick: see `raw.rs`. Variant `rayon` is rayon's
+//! pool with `--procs` threads: see `forks.rs`.
 
 mod block;
 mod chan;
