@@ -152,6 +152,7 @@ pub(crate) fn park_until(wait: &Wait, reason: WaitReason, object: usize, deadlin
 /// first wait for a word after the end of the limit is cut short at once, the next ones after a while, so
 /// that the caller does not spin.
 #[cfg(feature = "transparent")]
+#[inline(never)]
 pub(crate) fn park_again_until(
     wait: &Wait,
     reason: WaitReason,

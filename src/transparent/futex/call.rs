@@ -14,6 +14,7 @@ use crate::arch;
 use crate::sched::block::hidden_function::Hidden;
 use crate::sched::block::marked_call::blocking;
 use crate::sched::park::clock as caller_clock;
+use crate::sched::types::g::G;
 use crate::sys::clock;
 use crate::transparent::calls::real::Pair;
 use crate::transparent::calls::sleep::{SLICE, nanos_of};
@@ -48,22 +49,33 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    if !enabled::is_on() {
-        // SAFETY: the caller vouches for the arguments.
-        return unsafe { arch::libc_syscall(number, [a, b, c, d, e, f]) };
-    }
-    match number {
-        libc::SYS_futex => on_futex(a, b, c, d, e, f),
-        _ => other_call(number, [a, b, c, d, e, f]),
+    // Neither a frame nor saved registers: both calls are jumps.
+    if number == libc::SYS_futex && enabled::is_on_for_sure() {
+        on_futex(a, b, c, d, e, f)
+    } else {
+        other_call(number, a, b, c, d, e, f)
     }
 }
 
 /// Calls that change what numbers stand for, or their flags, do so as libc's functions of their names do.
 /// Nothing but FUTEX_WAIT parks the goroutine.
 #[inline(never)]
-fn other_call(number: c_long, arguments: Arguments) -> c_long {
-    let [a, b, c, ..] = arguments;
+extern "C" fn other_call(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let arguments = [a, b, c, d, e, f];
+    if !enabled::is_on() {
+        // SAFETY: the caller vouches for the arguments.
+        return unsafe { arch::libc_syscall(number, arguments) };
+    }
     let outcome = match number {
+        libc::SYS_futex => return on_futex(a, b, c, d, e, f),
         libc::SYS_close => descriptor::close(a as c_int),
         libc::SYS_dup2 => descriptor::dup2(a as c_int, b as c_int),
         libc::SYS_dup3 => descriptor::dup3(a as c_int, b as c_int, c as c_int),
@@ -158,28 +170,40 @@ fn count(value: usize) -> usize {
 /// FUTEX_WAIT and FUTEX_WAIT_BITSET.
 #[inline(never)]
 fn wait([address, flags, value, timeout, bitset]: [usize; 5]) -> c_long {
-    // A timeout of FUTEX_WAIT_BITSET is a moment of its clock.
-    let absolute = flags as c_int & OPERATION == libc::FUTEX_WAIT_BITSET;
     let g = caller();
     let place: *const AtomicU32 = std::ptr::with_exposed_provenance(address);
     if g.is_none() && !waits_as_thread() {
         // SAFETY: the caller vouches for the arguments.
         return unsafe { arch::libc_syscall(libc::SYS_futex, [address, flags, value, timeout, 0, bitset]) };
     }
-    let (deadline, of_slice) = match timeout {
-        0 => (None, false),
-        _ => match deadline_of(flags as c_int, std::ptr::with_exposed_provenance(timeout), absolute) {
-            Ok(deadline) => deadline,
-            Err(error) => return report::<isize>(Err(error)) as c_long,
-        },
-    };
     let (value, bitset) = (value as u32, bitset as u32);
-    let result = match g {
-        Some(g) => wait_wake::wait(g, place, value, bitset, deadline),
-        None => wait_wake::wait_as_thread(place, value, bitset, deadline),
+    if timeout == 0 {
+        return report::<isize>(match g {
+            Some(g) => wait_wake::wait(g, place, value, bitset),
+            None => wait_wake::wait_as_thread(place, value, bitset, None),
+        }) as c_long;
+    }
+    // A timeout of FUTEX_WAIT_BITSET is a moment of its clock.
+    let absolute = flags as c_int & OPERATION == libc::FUTEX_WAIT_BITSET;
+    let deadline = deadline_of(flags as c_int, std::ptr::with_exposed_provenance(timeout), absolute);
+    report::<isize>(deadline.and_then(|deadline| wait_until(g, place, value, bitset, deadline))) as c_long
+}
+
+#[inline(never)]
+fn wait_until(
+    g: Option<&'static G>,
+    place: *const AtomicU32,
+    value: u32,
+    bitset: u32,
+    (deadline, of_slice): (Option<Instant>, bool),
+) -> Outcome<isize> {
+    let result = match (g, deadline) {
+        (Some(g), Some(deadline)) => wait_wake::wait_until(g, place, value, bitset, deadline),
+        (Some(g), None) => wait_wake::wait(g, place, value, bitset),
+        (None, _) => wait_wake::wait_as_thread(place, value, bitset, deadline),
     };
     // Woken for no reason, as the kernel may do, too: the caller reads the clock again.
-    report::<isize>(if of_slice && result == Err(libc::ETIMEDOUT) { Ok(0) } else { result }) as c_long
+    if of_slice && result == Err(libc::ETIMEDOUT) { Ok(0) } else { result }
 }
 
 /// When a wait ends (`None`: never), and whether that is before its time is over: the clock may be set until

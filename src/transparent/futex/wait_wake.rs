@@ -33,14 +33,37 @@ use crate::transparent::who::place::Place;
 /// has about twelve.
 static TABLE: Table<8192> = Table { buckets: [const { new_bucket!() }; 8192] };
 
-/// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes or the
-/// deadline. The caller is the goroutine `g`.
-pub(super) fn wait(
+/// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes. The caller
+/// is the goroutine `g`.
+#[inline(never)]
+pub(super) fn wait(g: &'static G, address: *const AtomicU32, expected: u32, bitset: u32) -> Outcome<isize> {
+    wait_by(g, address, expected, bitset, |wait, place| {
+        park_goroutine(g, WaitReason::Futex, place.address());
+        wait.claim()
+    })
+}
+
+/// As [`wait`], until a deadline.
+#[inline(never)]
+pub(super) fn wait_until(
     g: &'static G,
     address: *const AtomicU32,
     expected: u32,
     bitset: u32,
-    deadline: Option<Instant>,
+    deadline: Instant,
+) -> Outcome<isize> {
+    wait_by(g, address, expected, bitset, |wait, place| {
+        limit::park_again_until(wait, WaitReason::Futex, place.address(), deadline, place.object)
+    })
+}
+
+#[inline(always)]
+fn wait_by(
+    g: &'static G,
+    address: *const AtomicU32,
+    expected: u32,
+    bitset: u32,
+    park: impl FnOnce(&Wait, &WaitPlace) -> usize,
 ) -> Outcome<isize> {
     let wait = Wait::of(Waiter::of(g));
     let node = Node::new(wait.waiter(), &wait, Entry::new(address as usize, bitset));
@@ -49,15 +72,7 @@ pub(super) fn wait(
         return Err(libc::EAGAIN);
     }
     let place = WaitPlace { object: address as usize, node: std::ptr::from_ref(&node) as usize };
-    let claim = match deadline {
-        None => {
-            park_goroutine(g, WaitReason::Futex, place.address());
-            wait.claim()
-        }
-        Some(deadline) => {
-            limit::park_again_until(&wait, WaitReason::Futex, place.address(), deadline, place.object)
-        }
-    };
+    let claim = park(&wait, &place);
     leave(&node, claim)
 }
 

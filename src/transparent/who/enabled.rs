@@ -29,6 +29,14 @@ pub(in crate::transparent) fn is_on() -> bool {
         && (arch::VFORKS.load(Ordering::Relaxed) == 0 || is_own_process())
 }
 
+/// As [`is_on`], without a call: false also while there are children of vfork.
+#[inline]
+pub(in crate::transparent) fn is_on_for_sure() -> bool {
+    // SAFETY: as in `is_on`.
+    unsafe { &*FLAG.load(Ordering::Acquire) }.load(Ordering::Relaxed)
+        && arch::VFORKS.load(Ordering::Relaxed) == 0
+}
+
 /// The process in which the hooks are on.
 pub(in crate::transparent) fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
