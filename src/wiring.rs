@@ -19,6 +19,8 @@ static HOOKS: Hooks = Hooks {
     all_idle: diag::all_idle,
     housekeep,
     #[cfg(feature = "transparent")]
+    others_watch: crate::transparent::others_watch,
+    #[cfg(feature = "transparent")]
     watch_changed: crate::transparent::watch_changed,
     sample_stack: diag::dump::unwind::sample,
     #[cfg(feature = "debug")]

@@ -154,20 +154,16 @@ pub(crate) fn last_poll() -> u64 {
     POLLER.last_poll.load(Ordering::Relaxed)
 }
 
-/// Starts to watch `fd`, whose events carry `data`.
-fn add(fd: BorrowedFd<'_>, data: u64) -> io::Result<()> {
+/// Starts to watch `fd`, whose events carry `data`. The error EEXIST means that it is watched already; with
+/// `instead` this ends that.
+fn add(fd: BorrowedFd<'_>, data: u64, instead: bool) -> io::Result<()> {
     let instance = init()?;
     // SeqCst, and before the descriptor can become ready: see `poll_wait::ensure`.
     POLLER.registered.fetch_add(1, Ordering::SeqCst);
-    let added = match epoll::add(instance, fd, data) {
-        // `transparent/` watches it: code that knew nothing of gort waited for it before.
-        #[cfg(feature = "transparent")]
-        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {
-            let _already_gone = epoll::remove(instance, fd);
-            epoll::add(instance, fd, data)
-        }
-        added => added,
-    };
+    if instead {
+        let _already_gone = epoll::remove(instance, fd);
+    }
+    let added = epoll::add(instance, fd, data);
     if added.is_err() {
         POLLER.registered.fetch_sub(1, Ordering::SeqCst);
     }

@@ -13,11 +13,16 @@ use super::word::{Observed, PollWord};
 pub(crate) struct Registration(&'static PollDesc);
 
 impl Registration {
-    /// Registers `fd`. The error EPERM means that it is always ready (a regular file). The result of `enter`
-    /// keeps the caller inside the runtime while it lives.
-    pub(crate) fn register<S>(fd: BorrowedFd<'_>, enter: impl Fn() -> S) -> io::Result<Registration> {
+    /// Registers `fd`. The error EPERM means that it is always ready (a regular file), EEXIST that it is
+    /// registered; with `instead`, this registration takes the place of that one. The result of `enter` keeps
+    /// the caller inside the runtime while it lives.
+    pub(crate) fn register<S>(
+        fd: BorrowedFd<'_>,
+        instead: bool,
+        enter: impl Fn() -> S,
+    ) -> io::Result<Registration> {
         let desc = desc::allocate(&enter)?;
-        if let Err(error) = super::add(fd, desc.data()) {
+        if let Err(error) = super::add(fd, desc.data(), instead) {
             desc::free(desc, enter);
             return Err(error);
         }

@@ -31,6 +31,9 @@ pub(crate) struct Hooks {
     /// Called by the housekeeper when it is awake: serves requests. Returns the time at which it wants to be
     /// called again.
     pub(crate) housekeep: fn() -> Option<Instant>,
+    /// Whether the netpoller watches a descriptor for code that knows nothing of gort.
+    #[cfg(feature = "transparent")]
+    pub(crate) others_watch: fn(c_int) -> bool,
     /// A descriptor was registered with the netpoller, or deregistered.
     #[cfg(feature = "transparent")]
     pub(crate) watch_changed: fn(c_int),

@@ -75,7 +75,7 @@ use std::fmt;
 
 use self::calls::real::Pair;
 use self::calls::{blocking, multiplex, sleep, sockets, streams};
-pub(crate) use self::descriptor::watch_changed;
+pub(crate) use self::descriptor::{others_watch, watch_changed};
 use self::futex::call;
 pub(crate) use self::futex::late::make_all as make_late_wakes;
 use self::who::{enabled, handlers};

@@ -25,7 +25,11 @@ impl Registration {
     /// Registers `fd` with the netpoller. The error EPERM means that it is always ready (a regular file). The
     /// runtime must have started.
     pub(crate) fn new(fd: BorrowedFd<'_>) -> io::Result<Registration> {
-        let registered = Registration::register(fd, runtime_section::enter);
+        let register = |instead| Registration::register(fd, instead, runtime_section::enter);
+        let registered = match register(false) {
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) && others_watch(fd) => register(true),
+            registered => registered,
+        };
         watch_changed(fd);
         registered
     }
@@ -103,6 +107,18 @@ impl Registration {
                 Waiter::from_word(waiter).ready();
             }
         }
+    }
+}
+
+/// Whether code that knows nothing of gort waited for the same number before (`transparent/`). The runtime
+/// still watches it for that code, which is no reason to refuse it.
+fn others_watch(fd: BorrowedFd<'_>) -> bool {
+    #[cfg(feature = "transparent")]
+    return (hooks().others_watch)(fd.as_raw_fd());
+    #[cfg(not(feature = "transparent"))]
+    {
+        let _ = fd;
+        false
     }
 }
 

@@ -38,9 +38,9 @@ mod wait;
 pub(super) use self::close::{PAIRS as CLOSE_PAIRS, close, close_quietly, close_range, dup2, dup3};
 pub(super) use self::kind::{Kind, is_internet, socket_option, terminal_settings};
 pub(super) use self::record::Descriptor;
-pub(crate) use self::trust::watch_changed;
 pub(super) use self::trust::{
     PAIRS as TRUST_PAIRS, begin, call_made, command_given, is_new, message_passed, messages_passed,
     wait_limit,
 };
+pub(crate) use self::trust::{others_watch, watch_changed};
 pub(super) use self::wait::{Mode, if_ready, is_ready, wait_for};

@@ -86,6 +86,11 @@ fn note_duplicate(number: c_int) {
     }
 }
 
+/// Whether the netpoller watches the number because a call of other code waited for it.
+pub(crate) fn others_watch(number: c_int) -> bool {
+    Descriptor::existing(number).is_some_and(|descriptor| descriptor.is_watched())
+}
+
 /// Called after one of gort's own sockets registered the number with the netpoller, or deregistered it: the
 /// epoll instance is the same, so it does not watch the number for us any more (T3).
 pub(crate) fn watch_changed(number: c_int) {

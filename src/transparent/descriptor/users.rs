@@ -148,6 +148,11 @@ impl Descriptor {
         self.has_users() || self.watched.load(Ordering::Relaxed)
     }
 
+    /// Whether epoll watches the number for this record.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Relaxed)
+    }
+
     /// Whether calls wait, or are about to. After a close: those that are not seen here see that the number
     /// is closed.
     pub(super) fn has_users(&self) -> bool {
