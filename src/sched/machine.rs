@@ -3,9 +3,7 @@
 //! `run/machine_platform.rs` makes it the [`Platform`](super::platform::Platform) of [`SCHED`].
 
 use std::sync::OnceLock;
-use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::{io, ptr};
 
 use super::event::{self, Waker};
@@ -93,7 +91,7 @@ pub(crate) struct Poll {
 /// How other threads wake sysmon (`idle/wake_sysmon.rs`).
 pub(crate) struct Sysmon {
     /// What it does, as far as other threads need to know: see there.
-    pub(crate) state: AtomicU8,
+    pub(crate) state: AtomicU32,
     /// The timerfd on which it sleeps while every P is idle; -1: there is none, and it sleeps on the Note.
     pub(crate) timer: AtomicI32,
     /// When it last looked (ns).
@@ -271,7 +269,7 @@ impl Machine {
                 pace: AtomicU64::new(0),
             }),
             sysmon: CachePadded::new(Sysmon {
-                state: AtomicU8::new(wake_sysmon::LOOKING),
+                state: AtomicU32::new(wake_sysmon::LOOKING),
                 timer: AtomicI32::new(-1),
                 looked_at: AtomicU64::new(0),
                 distrust_until: AtomicU64::new(0),

@@ -15,18 +15,21 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     }
 }
 
-/// Sets the timer to go off once, `nanos` from now, which must not be 0. Replaces what was set before.
-pub(crate) fn set(fd: i32, nanos: u64) {
+/// Sets the timer to go off once, `nanos` from now, which must not be 0. Replaces what was set before. False:
+/// the program has closed the descriptor, which is not its own.
+pub(crate) fn set(fd: i32, nanos: u64) -> bool {
     let value =
         libc::timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 };
     let spec = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     // SAFETY: the kernel reads one itimerspec.
-    unsafe { syscall6(libc::SYS_timerfd_settime, fd as usize, 0, &raw const spec as usize, 0, 0, 0) };
+    unsafe { syscall6(libc::SYS_timerfd_settime, fd as usize, 0, &raw const spec as usize, 0, 0, 0) == 0 }
 }
 
 /// Blocks the thread until the timer has gone off, which is forgotten then, or until a signal interrupts it.
-pub(crate) fn wait(fd: i32) {
+/// False: the program has closed the descriptor.
+pub(crate) fn wait(fd: i32) -> bool {
     let mut times = 0u64;
     // SAFETY: the kernel writes eight bytes.
-    unsafe { syscall6(libc::SYS_read, fd as usize, &raw mut times as usize, 8, 0, 0, 0) };
+    let result = unsafe { syscall6(libc::SYS_read, fd as usize, &raw mut times as usize, 8, 0, 0, 0) };
+    result == 8 || result == -(libc::EINTR as isize)
 }

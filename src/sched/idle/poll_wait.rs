@@ -72,13 +72,17 @@ pub(crate) fn is_busy() -> bool {
 /// For an M without a P: waits for the next timer or for I/O, unless another M does so already. May come back
 /// with a P.
 pub(crate) fn wait(m: &'static M) {
+    let ran = wake_sysmon::need_not_wake(m);
     if !may_make_work() {
+        if ran.is_some() {
+            wake_sysmon::wake_if_asleep(); // this may be a deadlock, and sysmon looks before it sleeps
+        }
         return;
     }
-    let poll = &SCHED.platform.poll;
-    if let Some(nanos) = wake_sysmon::need_not_wake(m) {
+    if let Some(nanos) = ran {
         learn_pace(nanos);
     }
+    let poll = &SCHED.platform.poll;
     // SeqCst: see `ensure`.
     if poll.busy.swap(true, Ordering::SeqCst) {
         // The poller's deadline may be later than a timer that was moved, or that this M's P left behind.
@@ -209,7 +213,8 @@ fn take_p_for(m: &'static M, ready: &GList) {
     drop(locked);
     m.set_p(Some(p));
     let (count, pace) = (ready.len(), SCHED.platform.poll.pace.load(Ordering::Relaxed));
-    if count == 1 || (count != 0 && count as u64 * pace.max(SHORTEST_PACE) <= WORTH_AN_M) {
+    let few = count == 1 || (count != 0 && count as u64 * pace.max(SHORTEST_PACE) <= WORTH_AN_M);
+    if few && !SCHED.platform.sysmon.in_burst.load(Ordering::Relaxed) {
         let now = nanotime();
         let watched = wake_sysmon::wake_later(m, count, now);
         if watched || (count == 1 && earliest() > now.saturating_add(FAR)) {

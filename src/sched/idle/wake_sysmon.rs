@@ -25,7 +25,7 @@
 //! When the lone M is done it sets the timer to [`AFTERWARDS`]: sysmon then looks once more, for what no
 //! longer changes (deadlocks, memory to be given back), and sleeps without a timer.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use crate::sched::machine::{SCHED, Sysmon};
 use crate::sched::types::m::{Lone, M};
@@ -33,13 +33,15 @@ use crate::sys::clock::nanotime;
 use crate::sys::timerfd;
 
 /// sysmon looks, or is in a short pause.
-pub(crate) const LOOKING: u8 = 0;
+pub(crate) const LOOKING: u32 = 0;
 /// sysmon is in a pause that is longer than it would be if goroutines waited for a P.
-pub(crate) const LONG_PAUSE: u8 = 1;
+pub(crate) const LONG_PAUSE: u32 = 1;
 /// sysmon sleeps, because every P is idle.
-pub(crate) const ASLEEP: u8 = 2;
-/// sysmon sleeps, and its timer is set: one M runs one goroutine.
-pub(crate) const WATCHING: u8 = 3;
+pub(crate) const ASLEEP: u32 = 2;
+/// sysmon sleeps, and its timer is set: one M runs goroutines. The M's id is in the higher bits.
+const WATCHING: u32 = 3;
+/// The bits of a state without the id.
+const KIND: u32 = 0xff;
 
 /// sysmon's timer while it watches a lone M (ns). The kernel's tick is due earlier, at 250 Hz: so to set the
 /// timer does not mean to program the hardware's, which costs 10 µs in a virtual machine.
@@ -61,8 +63,8 @@ const LOOK_AT_LEAST: u64 = 1_000_000_000;
 
 impl Sysmon {
     /// Makes sysmon look now. The state is LOOKING already, and was `before`.
-    fn wake_from(&self, before: u8) {
-        match before {
+    fn wake_from(&self, before: u32) {
+        match before & KIND {
             LONG_PAUSE => self.wake.set(),
             ASLEEP | WATCHING => self.end_sleep(),
             _ => {}
@@ -70,17 +72,19 @@ impl Sysmon {
     }
 
     fn end_sleep(&self) {
-        match self.timer.load(Acquire) {
-            -1 => self.wake.set(),
-            timer => timerfd::set(timer, 1),
+        let timer = self.timer.load(Acquire);
+        if timer < 0 || !timerfd::set(timer, 1) {
+            self.wake.set();
         }
     }
 
-    /// Blocks sysmon until another thread wakes it or its timer goes off.
+    /// Blocks sysmon until another thread wakes it or its timer goes off. If the program closes the timer, as
+    /// a `close_range` over everything does, sysmon goes on with the Note.
     pub(crate) fn sleep(&self) {
-        match self.timer.load(Acquire) {
-            -1 => self.wake.wait(),
-            timer => timerfd::wait(timer),
+        let timer = self.timer.load(Acquire);
+        if timer < 0 || !timerfd::wait(timer) {
+            self.timer.store(-1, Release);
+            self.wake.wait();
         }
     }
 }
@@ -89,7 +93,7 @@ impl Sysmon {
 #[inline]
 pub(crate) fn wake_if_asleep() {
     let own = &SCHED.platform.sysmon;
-    if own.state.load(SeqCst) >= ASLEEP {
+    if own.state.load(SeqCst) & KIND >= ASLEEP {
         // No thread has updated the coarse clock while all Ps were idle.
         SCHED.platform.coarse_clock.store(nanotime(), Relaxed);
         own.wake_from(own.state.swap(LOOKING, SeqCst));
@@ -116,9 +120,14 @@ fn look_now() {
 /// no M polls.
 #[inline]
 pub(crate) fn look_if_watching() {
-    if SCHED.platform.sysmon.state.load(Relaxed) == WATCHING {
+    if SCHED.platform.sysmon.state.load(Relaxed) & KIND == WATCHING {
         look_now();
     }
+}
+
+/// The state in which sysmon sleeps while that M runs goroutines.
+fn watched_by(m: &M) -> u32 {
+    WATCHING | (m.id << KIND.count_ones())
 }
 
 /// Called instead of [`wake_if_asleep`] by an M that took a P to run `batch` goroutines. True: sysmon will
@@ -133,12 +142,13 @@ pub(crate) fn wake_later(m: &'static M, batch: usize, now: u64) -> bool {
         wake_if_asleep();
         return false;
     }
-    let asleep = timer >= 0 && own.state.compare_exchange(ASLEEP, WATCHING, SeqCst, SeqCst).is_ok();
+    let watched = watched_by(m);
+    let asleep = timer >= 0 && own.state.compare_exchange(ASLEEP, watched, SeqCst, SeqCst).is_ok();
     m.lone.set(Some(Lone { since: now, stopped: now, batch: batch as u32, timer: asleep }));
     if asleep {
         SCHED.platform.coarse_clock.store(now, Relaxed);
-        timerfd::set(timer, WATCH);
-        if own.state.load(SeqCst) != WATCHING {
+        let set = timerfd::set(timer, WATCH);
+        if !set || own.state.load(SeqCst) != watched {
             own.end_sleep(); // Y2
         }
     } else {
@@ -153,9 +163,10 @@ pub(crate) fn wake_later(m: &'static M, batch: usize, now: u64) -> bool {
 pub(crate) fn need_not_wake(m: &'static M) -> Option<u64> {
     let lone = m.lone.take()?;
     let own = &SCHED.platform.sysmon;
-    if lone.timer {
-        timerfd::set(own.timer.load(Relaxed), AFTERWARDS);
-        if own.state.compare_exchange(WATCHING, ASLEEP, SeqCst, SeqCst).is_err() {
+    // Otherwise sysmon has been woken since, and another M may be the lone one now.
+    if lone.timer && own.state.load(SeqCst) == watched_by(m) {
+        let set = timerfd::set(own.timer.load(Relaxed), AFTERWARDS);
+        if own.state.compare_exchange(watched_by(m), ASLEEP, SeqCst, SeqCst).is_err() || !set {
             own.end_sleep(); // Y2
         }
     }

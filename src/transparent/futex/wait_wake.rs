@@ -33,8 +33,8 @@ use crate::transparent::who::place::Place;
 /// has about twelve.
 static TABLE: Table<8192> = Table { buckets: [const { new_bucket!() }; 8192] };
 
-/// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes. The caller
-/// is the goroutine `g`.
+/// Waits while the word at `address` holds `expected`, until a wake-up with a bit of `bitset` comes. The
+/// caller is the goroutine `g`.
 #[inline(never)]
 pub(super) fn wait(g: &'static G, address: *const AtomicU32, expected: u32, bitset: u32) -> Outcome<isize> {
     wait_by(g, address, expected, bitset, |wait, place| {

@@ -133,9 +133,6 @@ pub(crate) fn run(eager: bool) {
     loop {
         let slept = sysmon.pauses.rest(|| sysmon.burst.end());
         sysmon.cpu_ticks.tick(nanotime(), slept);
-        if slept && SCHED.idle.work_waits(|| SCHED.work_anywhere()) {
-            SCHED.wake_p(); // a lone M has more to do than it thought
-        }
         sysmon.look();
     }
 }

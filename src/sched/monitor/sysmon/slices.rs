@@ -131,7 +131,9 @@ impl Sysmon {
             p.preempt.store(true, Ordering::Relaxed); // an earlier request may be lost
         }
         if local && !retired && !p.deferred_wake.keeps(&p.runq) {
-            SCHED.wake_p(); // the thread that put it there may have seen no idle P (`requeue_yielded`)
+            // The thread that put it there may have seen no idle P (`requeue_yielded`), or expected it to
+            // wait briefly (`take_p_for`).
+            SCHED.wake_p();
         }
         let in_burst = self.burst.is_on();
         let some_wait = waiting.any || waiting.forks;
