@@ -94,6 +94,8 @@ pub(crate) struct Sysmon {
     pub(crate) state: AtomicU32,
     /// The timerfd on which it sleeps while every P is idle; -1: there is none, and it sleeps on the Note.
     pub(crate) timer: AtomicI32,
+    /// It may wait for a timer that the program has closed; the housekeeper interrupts it.
+    pub(crate) deaf: AtomicBool,
     /// When it last looked (ns).
     pub(crate) looked_at: AtomicU64,
     /// Until when (ns) it has to be woken for each P that becomes busy.
@@ -271,6 +273,7 @@ impl Machine {
             sysmon: CachePadded::new(Sysmon {
                 state: AtomicU32::new(wake_sysmon::LOOKING),
                 timer: AtomicI32::new(-1),
+                deaf: AtomicBool::new(false),
                 looked_at: AtomicU64::new(0),
                 distrust_until: AtomicU64::new(0),
                 in_burst: AtomicBool::new(false),

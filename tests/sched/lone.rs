@@ -181,3 +181,35 @@ fn coarse_sleeps_are_never_early_and_end_together() {
         gort::time::sleep_with_slack(Duration::from_millis(1), Duration::ZERO);
     });
 }
+
+/// A program may close all descriptors that it does not know, as daemons do.
+#[test]
+fn sysmon_wakes_up_without_its_timer() {
+    if !common::alone("sysmon_wakes_up_without_its_timer") {
+        return;
+    }
+    let _watchdog = Watchdog::start();
+    gort::runtime::set_max_procs(1);
+    let timers = || {
+        let entries = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        entries.filter(|entry| {
+            std::fs::read_link(entry.path()).is_ok_and(|file| file.as_os_str() == "anon_inode:[timerfd]")
+        })
+    };
+    for round in 0..3 {
+        assert_eq!(gort::run(|| gort::spawn(|| 5).join().unwrap()), 5);
+        common::until("there is a timer, or it was closed", || round > 0 || timers().count() == 1);
+        // Long enough that sysmon sleeps, and its timer is not set.
+        std::thread::sleep(Duration::from_millis(1500));
+        for timer in timers() {
+            let number: i32 = timer.file_name().to_str().unwrap().parse().unwrap();
+            // SAFETY: this is what the test is about: it is the runtime's.
+            assert_eq!(unsafe { libc::close(number) }, 0);
+        }
+        let done = Arc::new(AtomicBool::new(false));
+        let (until, set) = (done.clone(), done.clone());
+        let endless = gort::spawn(move || while !until.load(Ordering::Relaxed) {});
+        gort::spawn(move || set.store(true, Ordering::Relaxed)).join().unwrap();
+        endless.join().unwrap();
+    }
+}

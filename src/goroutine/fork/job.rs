@@ -30,6 +30,8 @@ struct Head {
     labels: Lent,
     /// The limit of the forking goroutine; likewise.
     limit: Handed,
+    /// The test that the forking goroutine belongs to (`runtime/deny_leaks.rs`).
+    test: u8,
     /// The call of `join`.
     site: &'static Location<'static>,
 }
@@ -42,9 +44,9 @@ pub(super) struct Job<B, RB> {
 }
 
 impl<B: FnOnce() -> RB, RB> Job<B, RB> {
-    /// `info`: of the calling goroutine.
+    /// `info`: of `g`, the calling goroutine.
     #[inline(always)]
-    pub(super) fn new(function: B, info: &Info, site: &'static Location<'static>) -> Job<B, RB> {
+    pub(super) fn new(function: B, g: &G, info: &Info, site: &'static Location<'static>) -> Job<B, RB> {
         Job {
             head: Head {
                 run: Self::run,
@@ -52,6 +54,7 @@ impl<B: FnOnce() -> RB, RB> Job<B, RB> {
                 helper: AtomicPtr::new(ptr::null_mut()),
                 labels: info.account.labels.lend(),
                 limit: limit::hand_on(info),
+                test: g.test.get(),
                 site,
             },
             function: UnsafeCell::new(MaybeUninit::new(function)),
@@ -120,8 +123,13 @@ pub(super) unsafe fn run(fork: *mut Fork) {
     unsafe {
         if let Some(g) = current() {
             g.site.set(Some((*head).site));
+            g.test.set((*head).test);
             (*head).helper.store(g.info.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         ((*head).run)(head);
+    }
+    // The helper itself belongs to no test.
+    if let Some(g) = current() {
+        g.test.set(0);
     }
 }

@@ -116,7 +116,7 @@ where
             (outermost.place, Some(outermost))
         }
     };
-    let job = Job::new(b, info, Location::caller());
+    let job = Job::new(b, g, info, Location::caller());
     if !place.deque().push(job.as_fork()) {
         // SAFETY: the job was not published, so it is ours.
         return with_goroutine(a, unsafe { job.take_function() });

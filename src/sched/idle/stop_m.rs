@@ -16,6 +16,7 @@ const KEEP_AT_MOST: u32 = 16;
 /// end.
 pub(crate) fn stop_m(m: &'static M) -> bool {
     debug_assert!(m.p().is_none() && !m.spinning.get());
+    m.lone.set(None); // if it is set, another thread has taken the P
     m.cpu.set(thread::cpu());
     SCHED.lock().put_idle_m(m);
     // At most two waits, so that an idle process has no periodic wake-ups.
@@ -32,6 +33,7 @@ pub(crate) fn stop_m(m: &'static M) -> bool {
 
 /// Sleeps until another thread hands the M a P, with which it goes on with the goroutine that it already has.
 pub(crate) fn wait_for_p(m: &'static M) {
+    m.lone.set(None);
     m.cpu.set(thread::cpu());
     m.note.wait();
     let p = m.next_p.take();

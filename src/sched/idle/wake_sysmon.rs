@@ -27,6 +27,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
+use super::start_m::wake_housekeeper;
 use crate::sched::machine::{SCHED, Sysmon};
 use crate::sched::types::m::{Lone, M};
 use crate::sys::clock::nanotime;
@@ -45,7 +46,7 @@ const KIND: u32 = 0xff;
 
 /// sysmon's timer while it watches a lone M (ns). The kernel's tick is due earlier, at 250 Hz: so to set the
 /// timer does not mean to program the hardware's, which costs 10 µs in a virtual machine.
-const WATCH: u64 = 4_000_000;
+pub(crate) const WATCH: u64 = 4_000_000;
 
 /// A lone M whose goroutines take longer than this (ns) should not have been trusted: meanwhile nobody polls,
 /// looks at timers or notices that a call blocks.
@@ -74,17 +75,30 @@ impl Sysmon {
     fn end_sleep(&self) {
         let timer = self.timer.load(Acquire);
         if timer < 0 || !timerfd::set(timer, 1) {
+            self.timer.store(-1, Release);
             self.wake.set();
+            if timer >= 0 {
+                // The program has closed it, as a `close_range` over everything does, and sysmon may wait for
+                // it: a signal must end that. From now on sysmon sleeps on the Note.
+                self.deaf.store(true, Release);
+                wake_housekeeper();
+            }
         }
     }
 
-    /// Blocks sysmon until another thread wakes it or its timer goes off. If the program closes the timer, as
-    /// a `close_range` over everything does, sysmon goes on with the Note.
-    pub(crate) fn sleep(&self) {
+    /// Before sysmon stores ASLEEP: no timer is set.
+    pub(crate) fn forget_timer(&self) {
         let timer = self.timer.load(Acquire);
-        if timer < 0 || !timerfd::wait(timer) {
+        if timer >= 0 && !timerfd::clear(timer) {
             self.timer.store(-1, Release);
-            self.wake.wait();
+        }
+    }
+
+    /// Blocks sysmon until another thread wakes it or its timer goes off.
+    pub(crate) fn sleep(&self) {
+        match self.timer.load(Acquire) {
+            -1 => self.wake.wait(),
+            timer => timerfd::wait(timer),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::shrink::Shrinker;
+use super::signal_handler;
 use crate::sched::idle::start_m::wake_housekeeper;
 use crate::sched::machine::{SCHED, hooks};
 use crate::sys::clock::nanotime;
@@ -36,6 +37,9 @@ pub(crate) fn run(mut once_a_second: impl FnMut()) {
     let mut report: Option<Instant> = None;
     loop {
         own.wake.wait_until(passes.next.into_iter().chain(report).min());
+        if SCHED.platform.sysmon.deaf.swap(false, Ordering::Acquire) {
+            let _sent = signal_handler::send(SCHED.platform.sysmon.tid.load(Ordering::Relaxed));
+        }
         report = (hooks().housekeep)();
         passes.serve(&mut once_a_second);
     }

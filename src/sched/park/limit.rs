@@ -115,8 +115,15 @@ pub(crate) fn hand_on(info: &Info) -> Handed {
 /// # Safety
 /// What that goroutine called when it handed the limit on does not return before `f` has.
 pub(crate) unsafe fn adopt<R>(limit: Handed, f: impl FnOnce() -> R) -> R {
-    let _restore = replace(limit.0);
-    f()
+    // SAFETY: set by `enforce`, which does not return before `f` has.
+    match unsafe { limit.0.cast::<InForce<'_>>().as_ref() } {
+        // What is counted of the goroutine's own waits stays its own.
+        Some(in_force) => enforce(in_force.limit, f),
+        None => {
+            let _restore = suspend();
+            f()
+        }
+    }
 }
 
 /// The limit that is in force for the caller.

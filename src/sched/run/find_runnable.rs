@@ -154,8 +154,9 @@ impl<X: Platform> Sched<X> {
                 .or_else(|| self.take_global(p))
                 .or_else(|| if X::poll_if_due(self, p) { self.next_local(m) } else { None })
                 .or_else(|| {
-                    let all = p.tick.load(Ordering::Relaxed).is_multiple_of(FORKS_EVERY);
-                    self.platform.take_fork_helper(all)
+                    // Not the tick: it may grow by the same even number between two looks.
+                    p.fork_looks.set(p.fork_looks.get().wrapping_add(1));
+                    self.platform.take_fork_helper(p.fork_looks.get().is_multiple_of(FORKS_EVERY))
                 })
                 .or_else(|| self.take_preempted())
                 .or_else(|| self.spin(m, p));

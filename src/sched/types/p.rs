@@ -43,6 +43,8 @@ pub(crate) struct P {
     pub(crate) tick: AtomicU32,
     /// How many times in a row the P took `runnext` instead of the ring's head.
     pub(crate) next_streak: Cell<u32>,
+    /// How often its M has looked for pending forks (`run/find_runnable.rs`).
+    pub(crate) fork_looks: Cell<u32>,
     /// Slots of ended goroutines, ready for reuse.
     slots: UnsafeCell<cache::Local>,
     /// Blocks for the packets of new goroutines (`run/small_blocks.rs`).
@@ -126,6 +128,7 @@ impl P {
             deferred_wake: DeferredWake::new(),
             tick: AtomicU32::new(0),
             next_streak: Cell::new(0),
+            fork_looks: Cell::new(0),
             blocks: FreeList::new(),
             slots: UnsafeCell::new(cache::Local::new()),
             ids: Cell::new((0, 0)),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use super::{MICRO, MILLI, TIMER_OVERDUE, all_idle, waiting};
 use crate::sched::idle::poll_wait;
-use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING};
+use crate::sched::idle::wake_sysmon::{ASLEEP, LONG_PAUSE, LOOKING, WATCH};
 use crate::sched::machine::{SCHED, hooks};
 use crate::sched::types::p::P;
 use crate::sys::thread;
@@ -27,8 +27,8 @@ const PAUSE: u64 = 20 * MICRO;
 const PAUSE_WAITING: u64 = 150 * MICRO;
 /// The longest pause while all Ps are busy, or timers or descriptors may make work (ns).
 const PAUSE_BUSY: u64 = MILLI;
-/// The longest pause otherwise (ns).
-const PAUSE_MAX: u64 = 10 * MILLI;
+/// The longest pause otherwise (ns): an M that is trusted to be brief relies on it, as on sysmon's timer.
+const PAUSE_MAX: u64 = WATCH;
 
 /// After more looks than this at which all Ps were idle, sysmon sleeps until it is woken. A server's Ps
 /// become idle and busy again thousands of times a second, and waking sysmon each time would cost more than
@@ -89,6 +89,7 @@ impl Pauses {
     /// Sleeps until a thread takes a P from the idle list, and does not give it back soon (Y3).
     fn sleep_for_good(&mut self) {
         let own = &SCHED.platform.sysmon;
+        own.forget_timer();
         own.state.store(ASLEEP, Ordering::SeqCst);
         if all_idle() {
             (hooks().all_idle)();
