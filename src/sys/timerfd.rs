@@ -15,8 +15,8 @@ pub(crate) fn create() -> io::Result<OwnedFd> {
     }
 }
 
-/// Sets the timer to go off once, `nanos` from now, which must not be 0; forgets what was set before, and that
-/// it went off. False: the program has closed the descriptor, which is not its own.
+/// Sets the timer to go off once, `nanos` from now, which must not be 0; forgets what was set before, and
+/// that it went off. False: the program has closed the descriptor, which is not its own.
 pub(crate) fn set(fd: i32, nanos: u64) -> bool {
     set_time(fd, nanos)
 }
