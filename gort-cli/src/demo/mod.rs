@@ -60,7 +60,7 @@ pub(crate) fn main(args: &DemoArgs) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Whoever looks at the page may ask for it.
+    // The page has a link to it.
     let recorder = FlightRecorder::new(FlightRecorderConfig::new());
     if args.serve.is_some()
         && let Err(error) = recorder.start()

@@ -4,14 +4,14 @@
 //! Threads ask the kernel at any time, while others close the number and change its flags. So what a thread
 //! has found out may be old before it is noted:
 //!
-//! - K1. **Another open file.** Whoever learns that a number stands for another open file advances the
-//!   number's generation, which also erases what is known. Whoever asks reads the generation before, and
-//!   notes the answer only if it is still the same. There is no lock, so that a signal handler may close.
-//! - K2. **Flags and timeouts.** Whoever changes them advances an epoch afterwards, unless nothing is known
-//!   of the number. Whoever asks counts itself in the number's word, reads the epoch, asks, and notes the
-//!   answer with that epoch. Fences separate the count from the question, and the change from the look at the
-//!   word. So either the changer sees the asker, and advances the epoch: then the answer is old. Or the asker
-//!   has counted itself after that look: then its question comes after the change.
+//! - K1. **Another open file.** A thread that gives a number to another open file advances the number's
+//!   generation, which also erases what is known. A thread that asks reads the generation first, and notes
+//!   the answer only if it is still the same. There is no lock, so that a signal handler may close.
+//! - K2. **Flags and timeouts.** A thread that changes them advances an epoch afterwards, unless nothing is
+//!   known of the number. A thread that asks counts itself in the number's word, reads the epoch, asks, and
+//!   notes the answer with that epoch. Fences separate the count from the question, and the change from the
+//!   look at the word. So either the changer sees the asker, and advances the epoch: then the answer is old.
+//!   Or the asker has counted itself after that look: then its question comes after the change.
 //!
 //! Loom's models of this file are in `loom/src/transparent/known_models.rs`.
 

@@ -1,8 +1,8 @@
 //! Descriptors of code that knows nothing of gort: waiting until one is ready (`wait.rs`), and what is known
 //! of their numbers (`record.rs`).
 //!
-//! Nobody tells us when such a descriptor is opened, closed (by a system call that bypasses libc, or inside
-//! of libc) or duplicated. So a wait relies on nothing that was true before. It goes like this:
+//! gort does not see every open, close and dup: some bypass libc's functions, or happen inside of libc. So
+//! each wait verifies its state anew. It goes like this:
 //!
 //! 1. The attempt, which does not block, said that the call would block. O_NONBLOCK is not set.
 //! 2. The call joins the users of this descriptor number (`User`) and takes the turn of its direction.
@@ -14,7 +14,7 @@
 //!
 //! An edge of an earlier open file of the same number wakes a waiter in vain, and does no other harm.
 //!
-//! **Closing.** With threads, a call that is waiting stays with the open file when another thread closes the
+//! **Closing.** With threads, a waiting call keeps using the open file after another thread closes the
 //! number. So `close` and its kin (`close.rs`) duplicate a descriptor that has users (`users.rs`), let the
 //! users go on with the duplicate, close the number, and wake the users. The last one closes the duplicate. A
 //! close_range may close the duplicate, too: then they move on to another. A user that comes between the look
@@ -22,9 +22,9 @@
 //! called later. Where there can be no duplicate (the process has no number left, or a signal handler
 //! closes), the users of that moment are outdated: their calls fail with EBADF.
 //!
-//! **Calls that cannot be waited for.** epoll says that a descriptor is ready, but the call would block: a
-//! datagram for a full socket, an exceptional condition that poll does not know. A call that was woken twice
-//! in vain although the descriptor is ready is made in a marked section, where it blocks its thread.
+//! **False readiness.** epoll reports ready, but the call would still block: a datagram for a full socket, an
+//! exceptional condition that poll does not know. A call that was woken twice in vain although the descriptor
+//! is ready is made in a marked section, where it blocks its thread.
 
 mod close;
 mod kind;

@@ -134,7 +134,7 @@ pub(in crate::transparent) unsafe fn message_passed(message: *const libc::msghdr
 /// As [`message_passed`], for several messages. Does nothing if the call failed.
 ///
 /// # Safety
-/// So many headers are valid.
+/// The first `count` headers are valid.
 pub(in crate::transparent) unsafe fn messages_passed(messages: *const libc::mmsghdr, count: c_int) {
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: the caller's promise.

@@ -116,7 +116,7 @@ pub(in crate::transparent) enum Mode {
     Block,
 }
 
-/// A call fails after this many wake-ups in vain: from then on it blocks its thread.
+/// After this many false wake-ups, the call is made in a marked section and blocks its thread.
 const WAKE_UPS_IN_VAIN: u32 = 2;
 
 /// The error of a wait that is over; `None` if it may go on.
