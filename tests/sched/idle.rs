@@ -8,6 +8,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -89,6 +90,31 @@ fn a_runtime_whose_goroutines_wait_sleeps() {
     becomes_idle();
     assert_eq!(gort::run(|| gort::spawn(|| 5).join().unwrap()), 5);
     until("only those that wait are left", || gort::runtime::num_goroutines() == 200);
+}
+
+#[test]
+fn a_runtime_with_listeners_and_a_far_timer_sleeps() {
+    if !common::alone("a_runtime_with_listeners_and_a_far_timer_sleeps") {
+        return;
+    }
+    gort::runtime::set_max_procs(2);
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let listener = gort::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        gort::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                gort::spawn(move || stream.read(&mut [0]));
+            }
+        });
+        clients.push(std::net::TcpStream::connect(address).unwrap());
+    }
+    gort::spawn(|| gort::sleep(Duration::from_secs(10_000)));
+    until("all connections are waited for", || gort::runtime::num_goroutines() == 7);
+    becomes_idle();
+    // And each byte wakes a goroutine.
+    clients.iter_mut().for_each(|client| client.write_all(b"x").unwrap());
+    until("all were read", || gort::runtime::num_goroutines() == 4);
 }
 
 #[test]
