@@ -145,13 +145,17 @@ pub(crate) const PROGRAMS: &[Program] = &[
         run: |rig| {
             let (container, stop) = (mutex(), rig.chan::<()>(0));
             let (probes, stopped) = (container.clone(), stop.clone());
+            let not_stopped = Flag::default();
+            let looked = not_stopped.clone();
             rig.go("G1", move || {
                 while stopped.receiver().try_recv().is_err_and(|error| error.is_empty()) {
+                    not_stopped.raise();
                     until("the state changes", || probes.is_locked());
                     drop(probes.lock());
                 }
             });
             rig.go("G2", move || {
+                looked.wait();
                 let _container = container.lock();
                 stop.send(());
             });
