@@ -78,7 +78,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(in crate::transparent) const PAIRS: &[$crate::transparent::calls::real::Pair] =
+        pub(in crate::transparent) static PAIRS: &[$crate::transparent::calls::real::Pair] =
             &[$($crate::transparent::calls::real::Pair {
             name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,

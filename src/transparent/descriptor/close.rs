@@ -144,7 +144,7 @@ mod hooks {
     static LIBCS: [Hidden; 4] =
         [Hidden::new(c"dup2"), Hidden::new(c"dup3"), Hidden::new(c"close_range"), Hidden::new(c"closefrom")];
 
-    pub(crate) const PAIRS: &[Pair] = &[
+    pub(crate) static PAIRS: &[Pair] = &[
         Pair { name: c"close", ours: || close as *const () as usize, libcs: &CLOSE.hidden },
         Pair { name: c"dup2", ours: || dup2 as *const () as usize, libcs: &LIBCS[0] },
         Pair { name: c"dup3", ours: || dup3 as *const () as usize, libcs: &LIBCS[1] },

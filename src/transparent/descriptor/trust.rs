@@ -229,7 +229,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(in crate::transparent) const PAIRS: &[Pair] = &[$(Pair {
+        pub(in crate::transparent) static PAIRS: &[Pair] = &[$(Pair {
             name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                 Ok(name) => name,
                 Err(_) => unreachable!(),

@@ -269,5 +269,5 @@ fn requeue(arguments: Arguments, expected: Option<u32>) -> Outcome<isize> {
 static LIBCS: Hidden = Hidden::new(c"syscall");
 
 /// The function of this file.
-pub(in crate::transparent) const PAIRS: &[Pair] =
+pub(in crate::transparent) static PAIRS: &[Pair] =
     &[Pair { name: c"syscall", ours: || syscall as *const () as usize, libcs: &LIBCS }];

@@ -99,7 +99,7 @@ macro_rules! define {
         )*
 
         /// The functions of this file.
-        pub(in crate::transparent) const PAIRS: &[Pair] = &[$(Pair {
+        pub(in crate::transparent) static PAIRS: &[Pair] = &[$(Pair {
             name: $text,
             ours: || $name as *const () as usize,
             libcs: &libcs::$name,
