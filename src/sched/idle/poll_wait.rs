@@ -198,8 +198,8 @@ pub(crate) fn run_without_new_thread() {
 ///
 /// Normally the M then spins; when it finds work it wakes another M, which in the end polls in its place. For
 /// goroutines that run briefly that would cost more than they do. So if they likely take no longer than
-/// [`WORTH_AN_M`] in all, the M runs them one after the other, and nobody polls meanwhile. sysmon's timer
-/// sees to it that another M is woken if that takes long, or if a timer is due (`wake_sysmon.rs`).
+/// [`WORTH_AN_M`] in all, the M runs them one after the other, and nobody polls or looks at timers meanwhile.
+/// If that takes long, sysmon wakes another M (`wake_sysmon.rs`).
 fn take_p_for(m: &'static M, ready: &GList) {
     let mut locked = SCHED.lock();
     let Some(p) = locked.take_idle_p_untold() else {

@@ -1,9 +1,9 @@
 //! How other threads wake sysmon (`monitor/sysmon/`), at once or a little later.
 //!
 //! sysmon sleeps while all Ps are idle. On a server with little to do, a P becomes busy for each request, for
-//! a few microseconds. To wake sysmon each time would cost as much as the request. So an M that runs a single
-//! goroutine while all other Ps are idle, the *lone* M, lets sysmon sleep on and only sets its timer, which
-//! goes off if the goroutine takes long.
+//! a few microseconds. To wake sysmon each time would cost as much as the request. So an M that runs one or a
+//! few goroutines while all other Ps are idle, the *lone* M, lets sysmon sleep on and only sets its timer,
+//! which goes off if they take long.
 //!
 //! ```text
 //!           every P is idle               the poller runs one goroutine
